@@ -1,0 +1,99 @@
+"""Is this table fit for structure learning? Asked once, before any inference."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.linalg.lapack import dpstrf
+
+from dagpost.data.dataset import Dataset
+from dagpost.data.names import printable
+from dagpost.errors import DataWarning, InputError
+
+DEPENDENT = 1e-12
+"""A column is dependent when the others leave less than this share of its variance."""
+
+
+def check_for_inference(data: Dataset) -> Dataset:
+    """The data, or an error that names the column at fault; warnings for what can be lived with."""
+    n, d = data.observations, data.nodes
+    if d < 2:
+        raise InputError(f"the table has 1 column ('{printable(data.names[0])}'): a graph needs at least 2")
+    if n < 2:
+        raise InputError(f"the table has {n} row(s): structure learning needs at least 2, better 100")
+    _check_size(data)
+    _check_variation(data)
+    _check_dependence(data)
+    if n < d:
+        warnings.warn(
+            f"{n} rows for {d} columns: the posterior will be wide and lean on its priors",
+            DataWarning,
+            stacklevel=3,
+        )
+    return data
+
+
+def _check_size(data: Dataset) -> None:
+    limit = np.sqrt(np.finfo(np.float64).max / max(data.observations, 1)) / 4
+    largest = np.abs(data.values).max(axis=0)
+    for name, value in zip(data.names, largest):
+        if value > limit:
+            raise InputError(
+                f"column '{printable(name)}' reaches {value:.1e}, whose square overflows: rescale the column"
+            )
+
+
+def _check_variation(data: Dataset) -> None:
+    free = ~data.intervened
+    deviations = np.empty(data.nodes)
+    for j, name in enumerate(data.names):
+        values = data.values[free[:, j], j]
+        shown = printable(name)
+        if len(values) == 0:
+            raise InputError(
+                f"node '{shown}' was intervened on in every row, so nothing can be learnt of its parents: "
+                "add rows in which it was left alone, or drop the column"
+            )
+        if (values == values[0]).all():
+            raise InputError(f"column '{shown}' is constant (value {values[0]:g}): drop it or check the file")
+        deviations[j] = values.std()
+        if deviations[j] < 1e-10 * np.abs(values).max():
+            raise InputError(
+                f"column '{shown}' is nearly constant (it varies by {deviations[j]:.1e} around "
+                f"{values.mean():g}): drop it or subtract its offset"
+            )
+    small, large = int(deviations.argmin()), int(deviations.argmax())
+    if deviations[large] > 1e6 * deviations[small]:
+        warnings.warn(
+            f"columns '{printable(data.names[large])}' and '{printable(data.names[small])}' differ in scale by "
+            f"a factor of {deviations[large] / deviations[small]:.0e}: consider standardising",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def _check_dependence(data: Dataset) -> None:
+    values = data.values
+    centred = values - values.mean(axis=0)
+    scaled = centred / np.sqrt((centred**2).sum(axis=0))
+    correlation = scaled.T @ scaled
+    for i, j in zip(*np.nonzero(np.triu(np.abs(correlation) > 1 - 1e-9, 1))):
+        a, b = printable(data.names[i]), printable(data.names[j])
+        if (values[:, i] == values[:, j]).all():
+            raise InputError(f"columns '{a}' and '{b}' are identical: drop one")
+        if np.abs(scaled[:, i] - np.sign(correlation[i, j]) * scaled[:, j]).max() < np.sqrt(DEPENDENT):
+            raise InputError(f"columns '{a}' and '{b}' are multiples of each other: drop one")
+    if data.observations <= data.nodes:
+        return  # always dependent; the caller warns
+    factor, pivots, rank, _ = dpstrf(correlation, tol=DEPENDENT, lower=1)
+    if rank == data.nodes:
+        return
+    pivots = pivots - 1
+    culprit, basis = int(pivots[rank]), pivots[:rank]
+    weights = np.linalg.lstsq(scaled[:, basis], scaled[:, culprit], rcond=None)[0]
+    involved = sorted(int(i) for i in basis[np.abs(weights) > 1e-6])
+    shown = ", ".join(f"'{printable(data.names[i])}'" for i in involved[:5]) + (", …" if len(involved) > 5 else "")
+    raise InputError(
+        f"column '{printable(data.names[culprit])}' is a linear combination of {shown}: drop one of them"
+    )

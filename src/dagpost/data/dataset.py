@@ -1,0 +1,229 @@
+"""The immutable table that everything starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dagpost.data.names import check_names, printable
+from dagpost.errors import InputError
+from dagpost.typing import Mask, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The recorded step from raw units: `standardised = (raw - mean) / scale`, by column."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Values (n rows, d columns), their names, and which entries were set by an intervention.
+
+    `intervened[n, j]` says that in row n node j was not left to its mechanism; such a row tells nothing
+    about the parents of j. The arrays are read-only copies.
+
+    >>> Dataset([[1.0, 2.0], [3.0, 5.0]], names=["a", "b"])
+    Dataset(2 rows, 2 columns: a, b)
+    """
+
+    values: Rows
+    names: tuple[str, ...] = ()
+    intervened: Mask = field(default=None)  # type: ignore[assignment]
+    scaling: Scaling | None = None
+
+    def __post_init__(self):
+        values = numeric_matrix(self.values)
+        if values.shape[1] == 0:
+            raise InputError("the table has no columns")
+        names = self.names
+        if len(names) == 0:
+            names = tuple(f"x{j}" for j in range(values.shape[1]))
+        names = check_names(names, values.shape[1])
+        _check_finite(values, names)
+        intervened = _mask(self.intervened, values.shape)
+        for name, value in (("values", values), ("names", names), ("intervened", intervened)):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @property
+    def observations(self) -> int:
+        return self.values.shape[0]
+
+    @property
+    def nodes(self) -> int:
+        return self.values.shape[1]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(printable(n) for n in self.names[:6]) + (", …" if self.nodes > 6 else "")
+        extra = f"; {int(self.intervened.any(1).sum())} rows with interventions" if self.intervened.any() else ""
+        scaled = "; standardised" if self.scaling is not None else ""
+        return f"Dataset({self.observations} rows, {self.nodes} columns: {shown}{extra}{scaled})"
+
+    def frame(self) -> pd.DataFrame:
+        """The values as a labelled table."""
+        return pd.DataFrame(self.values, columns=list(self.names))
+
+    def standardised(self) -> Dataset:
+        """Every column with mean 0 and standard deviation 1; the step is recorded in `scaling`."""
+        mean = self.values.mean(axis=0)
+        scale = self.values.std(axis=0)
+        for name, s, largest in zip(self.names, scale, np.abs(self.values).max(axis=0, initial=0.0)):
+            if not s > 1e-12 * largest:
+                raise InputError(f"column '{printable(name)}' is constant: it cannot be standardised, drop it")
+        if self.scaling is not None:
+            combined = Scaling(self.scaling.mean + self.scaling.scale * mean, self.scaling.scale * scale)
+        else:
+            combined = Scaling(mean, scale)
+        return replace(self, values=(self.values - mean) / scale, scaling=combined)
+
+    def raw(self) -> Dataset:
+        """Back in the units the table came in."""
+        if self.scaling is None:
+            return self
+        return replace(self, values=self.values * self.scaling.scale + self.scaling.mean, scaling=None)
+
+    def rows(self, selection: Any) -> Dataset:
+        """The selected rows (a slice, a mask or indices)."""
+        return replace(self, values=self.values[selection], intervened=self.intervened[selection])
+
+    def with_interventions(self, mask: Any) -> Dataset:
+        """The same values with another record of what was intervened on."""
+        return replace(self, intervened=mask)
+
+    @cached_property
+    def regimes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct columns of the intervention mask, and for each node which of them is its own.
+
+        The statistics of a node's family use the rows in which it was left alone; nodes with the same
+        column of the mask share them.
+        """
+        columns, group = np.unique(self.intervened, axis=1, return_inverse=True)
+        return np.ascontiguousarray(columns.T), group.reshape(-1)
+
+
+def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
+    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk."""
+    if isinstance(data, Dataset):
+        if names is not None:
+            data = replace(data, names=tuple(names))
+    elif isinstance(data, pd.DataFrame):
+        data = from_frame(data) if names is None else Dataset(_frame_values(data), tuple(names))
+    elif isinstance(data, str) or hasattr(data, "__fspath__"):
+        from dagpost.data.reading import read_table
+
+        data = read_table(data)
+        if names is not None:
+            data = replace(data, names=tuple(names))
+    else:
+        data = Dataset(data, tuple(names) if names is not None else ())
+    return data if interventions is None else data.with_interventions(interventions)
+
+
+def from_frame(frame: pd.DataFrame) -> Dataset:
+    """A Dataset from a pandas frame; column labels become names."""
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise InputError("the table has several header rows: join them into one name for each column")
+    names = check_names(list(frame.columns), frame.shape[1])
+    return Dataset(_frame_values(frame), names)
+
+
+def _frame_values(frame: pd.DataFrame) -> np.ndarray:
+    out = np.empty(frame.shape, dtype=np.float64)
+    for j in range(frame.shape[1]):
+        out[:, j] = _numeric_column(frame.iloc[:, j], printable(frame.columns[j]))
+    return out
+
+
+def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
+    kind = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        raise InputError(f"column '{name}' holds dates: turn it into a number or drop it")
+    if pd.api.types.is_complex_dtype(kind):
+        raise InputError(f"column '{name}' holds complex numbers: give real ones")
+    if isinstance(kind, pd.CategoricalDtype):
+        raise InputError(f"column '{name}' holds categories: this model needs numbers, recode or drop it")
+    if isinstance(kind, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    for row, value in enumerate(column):
+        if value is None or value is pd.NA or value is pd.NaT:
+            raise _missing(name, row, int(column.isna().sum()))
+        if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+            if isinstance(value, str) and _has_decimal_comma(value):
+                raise InputError(
+                    f"column '{name}', row {row + 1} holds {value!r}: decimal commas; write decimal points"
+                )
+            raise InputError(
+                f"column '{name}', row {row + 1} holds {printable(value)!r:.40}, not a number: "
+                "recode the column or drop it"
+            )
+    return column.to_numpy(dtype=np.float64)
+
+
+def _has_decimal_comma(text: str) -> bool:
+    try:
+        float(text.replace(",", ".", 1))
+    except ValueError:
+        return False
+    return "," in text
+
+
+def _missing(name: str, row: int, count: int) -> InputError:
+    values = "1 missing value" if count == 1 else f"{count} missing values"
+    return InputError(
+        f"column '{name}' has {values}, the first in row {row + 1}: drop those rows or fill them in"
+    )
+
+
+def numeric_matrix(values: Any) -> np.ndarray:
+    """A fresh float64 matrix from anything that holds real numbers in rows and columns."""
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputError("the data are a sparse matrix: give a dense one with .toarray()")
+    array = np.asarray(values)
+    if array.ndim != 2:
+        cure = "a single column has no graph" if array.ndim == 1 else "flatten the extra dimensions"
+        raise InputError(f"the data have {array.ndim} dimension(s), not 2 (rows, columns): {cure}")
+    if array.dtype.kind == "c":
+        raise InputError("the data hold complex numbers: give real ones")
+    if array.dtype.kind in "mM":
+        raise InputError("the data hold dates: turn them into numbers or drop them")
+    if array.dtype.kind in "OUS":
+        return _frame_values(pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])]))
+    return np.array(array, dtype=np.float64, order="C")
+
+
+def _check_finite(values: np.ndarray, names: tuple[str, ...]) -> None:
+    if np.isfinite(values).all():
+        return
+    row, column = (int(i[0]) for i in np.nonzero(~np.isfinite(values)))
+    name = printable(names[column])
+    bad = ~np.isfinite(values[:, column])
+    if np.isnan(values[row, column]):
+        raise _missing(name, row, int(bad.sum()))
+    raise InputError(
+        f"column '{name}' has {int(bad.sum())} infinite value(s), the first in row {row + 1}: "
+        "drop those rows or cap the values"
+    )
+
+
+def _mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+    if mask is None:
+        return np.zeros(shape, dtype=np.bool_)
+    array = np.asarray(mask)
+    if array.shape != shape:
+        raise InputError(
+            f"the intervention mask has shape {array.shape}, the data {shape}: give one entry for each value"
+        )
+    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+        raise InputError("the intervention mask holds something other than True/False or 0/1")
+    return np.array(array, dtype=np.bool_)

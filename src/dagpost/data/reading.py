@@ -1,0 +1,163 @@
+"""Tables on disk: CSV, TSV and Parquet, plain or gzip-compressed; every fault is named."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import stat
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dagpost.data.dataset import Dataset, from_frame
+from dagpost.data.names import printable
+from dagpost.errors import DataWarning, InputError
+
+LARGEST_BYTES = 4 * 2**30
+"""A larger table, after decompression, is refused: this guards against compressed bombs."""
+
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+
+
+def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
+    """A Dataset from a CSV, TSV or Parquet file whose first row names the columns."""
+    file = Path(path)
+    shown = printable(file.name)
+    _check_file(file, shown)
+    suffixes = [s.lower() for s in file.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
+    if kind == ".parquet":
+        return _named(shown, lambda: from_frame(_drop_index(_read_parquet(file, shown), shown)))
+    if kind not in SEPARATORS:
+        raise InputError(f"{shown}: unknown kind of table {kind!r}: give a .csv, .tsv or .parquet file")
+    text = _decode(_read_bytes(file, shown, largest_bytes), shown)
+    return _named(shown, lambda: from_frame(_drop_index(_parse(text, SEPARATORS[kind], shown), shown)))
+
+
+def _named(shown: str, read) -> Dataset:
+    """Prefix whatever is wrong inside the table with the name of the file."""
+    try:
+        return read()
+    except InputError as error:
+        message = str(error)
+        raise InputError(message if message.startswith(shown) else f"{shown}: {message}") from None
+
+
+def _check_file(file: Path, shown: str) -> None:
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"{shown}: no such file (looked in {printable(file.absolute().parent)})") from None
+    except OSError as error:
+        raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{shown} is a folder: give a table (.csv, .tsv or .parquet)")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{shown} is not a plain file (a pipe or device): save the table to a file first")
+    if file.stat().st_size == 0:
+        raise InputError(f"{shown} is empty")
+
+
+def _read_bytes(file: Path, shown: str, largest: int) -> bytes:
+    try:
+        if file.suffix.lower() == ".gz":
+            with gzip.open(file) as stream:
+                raw = stream.read(largest + 1)
+        else:
+            with open(file, "rb") as stream:
+                raw = stream.read(largest + 1)
+    except (OSError, EOFError) as error:
+        raise InputError(f"{shown}: cannot be read ({error})") from None
+    if len(raw) > largest:
+        raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of text: too large, use Parquet")
+    return raw
+
+
+def _decode(raw: bytes, shown: str) -> str:
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
+    if b"\x00" in raw:
+        line = raw[: raw.index(b"\x00")].count(b"\n") + 1
+        raise InputError(f"{shown}: NUL byte in line {line}: the file is damaged or not a text table")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputError(f"{shown}: line {line} is not UTF-8 (Latin-1, perhaps): save the file as UTF-8") from None
+    if not text.strip():
+        raise InputError(f"{shown} is empty")
+    return text
+
+
+def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:
+    if text.count('"') % 2:
+        raise InputError(f"{shown}: a quotation mark is never closed: the file is truncated or damaged")
+    header = next(csv.reader(io.StringIO(text), delimiter=separator))
+    _check_header(header, text.split("\n", 1)[0], separator, shown)
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text), sep=separator, header=None, skiprows=1, skip_blank_lines=True, index_col=False,
+            names=list(range(len(header))), on_bad_lines="error", low_memory=False, float_precision="round_trip",
+        )  # fmt: skip
+    except pd.errors.ParserError as error:
+        raise InputError(f"{shown}: {str(error).strip().removeprefix('Error tokenizing data. C error: ')}") from None
+    except pd.errors.EmptyDataError:
+        frame = pd.DataFrame(columns=list(range(len(header))))
+    if len(frame) == 0:
+        raise InputError(f"{shown} has a header but no rows")
+    _check_row_lengths(text, separator, len(header), shown)
+    frame.columns = header
+    return frame
+
+
+def _check_header(header: list[str], line: str, separator: str, shown: str) -> None:
+    others = {",": "commas", ";": "semicolons", "\t": "tabs"}
+    if len(header) == 1:
+        other = next((s for s in others if s != separator and s in line), None)
+        if other is not None:
+            raise InputError(
+                f"{shown}: columns seem to be separated by {others[other]}, not {others[separator]}: "
+                "save it with the separator its ending promises (.csv commas, .tsv tabs)"
+            )
+    if header and all(_is_number(cell) for cell in header):
+        raise InputError(f"{shown}: the first row holds numbers: add a row with the names of the columns")
+
+
+def _check_row_lengths(text: str, separator: str, width: int, shown: str) -> None:
+    """Pandas fills short rows with missing values; a short row is a fault of the file, so name it."""
+    for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=separator), start=1):
+        if row and len(row) != width:
+            raise InputError(f"{shown}: line {number} has {len(row)} values instead of {width}: truncated?")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_parquet(file: Path, shown: str) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(file)
+    except Exception as error:
+        raise InputError(f"{shown}: not a readable Parquet file ({type(error).__name__})") from None
+
+
+def _drop_index(frame: pd.DataFrame, shown: str) -> pd.DataFrame:
+    """Leave out a first column without a name that merely counts the rows, and say so."""
+    first = frame.columns[0] if frame.shape[1] > 1 else None
+    if first is None or not (str(first).strip() == "" or str(first).startswith("Unnamed:")):
+        return frame
+    column = pd.to_numeric(frame.iloc[:, 0], errors="coerce").to_numpy()
+    if np.array_equal(column, np.arange(len(frame)) + column[0]):
+        warnings.warn(
+            f"{shown}: left out the first column, which has no name and counts the rows", DataWarning, stacklevel=5
+        )
+        return frame.iloc[:, 1:]
+    return frame

@@ -1,0 +1,21 @@
+"""Directed graphs as boolean matrices: acyclicity, Markov equivalence, enumeration, distances, random DAGs."""
+
+from dagpost.graphs.acyclicity import cyclicity, cyclicity_gradient, find_cycle, is_acyclic, topological_order
+from dagpost.graphs.distance import essential_hamming_distance, structural_hamming_distance
+from dagpost.graphs.enumeration import all_dags
+from dagpost.graphs.essential import consistent_extension, equivalent, essential_graph, in_class
+
+__all__ = [
+    "all_dags",
+    "consistent_extension",
+    "cyclicity",
+    "cyclicity_gradient",
+    "equivalent",
+    "essential_graph",
+    "essential_hamming_distance",
+    "find_cycle",
+    "in_class",
+    "is_acyclic",
+    "structural_hamming_distance",
+    "topological_order",
+]

@@ -1,0 +1,142 @@
+"""Acyclicity: the exact combinatorial test, topological orders, and the paper's differentiable `h`.
+
+`h(G) = tr[(I + G/d)^d] - d` (equation 4) is zero exactly for DAGs, but in floating point a long cycle
+leaves a value that rounds to zero. The tests here that decide anything are therefore combinatorial.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from numba import njit
+
+from dagpost.errors import InputError
+from dagpost.typing import Graph, GraphBatch
+
+
+@njit(cache=True)
+def order_of(graph, order):
+    """Kahn's algorithm: fill `order` with a topological order, return how many nodes could be placed.
+
+    Ties go to the smallest index, so that the order depends on nothing but the graph.
+    """
+    d = graph.shape[0]
+    waiting = np.zeros(d, dtype=np.int64)
+    for j in range(d):
+        for i in range(d):
+            waiting[j] += graph[i, j]
+    placed = 0
+    done = np.zeros(d, dtype=np.bool_)
+    while placed < d:
+        node = -1
+        for j in range(d):
+            if not done[j] and waiting[j] == 0:
+                node = j
+                break
+        if node < 0:
+            return placed
+        done[node] = True
+        order[placed] = node
+        placed += 1
+        for j in range(d):
+            if graph[node, j]:
+                waiting[j] -= 1
+    return placed
+
+
+@njit(cache=True)
+def _acyclic_batch(graphs, out):
+    order = np.empty(graphs.shape[1], dtype=np.int64)
+    for m in range(graphs.shape[0]):
+        out[m] = order_of(graphs[m], order) == graphs.shape[1]
+
+
+def as_graphs(graphs) -> np.ndarray:
+    """Boolean adjacency matrices of shape (..., d, d), checked."""
+    array = np.asarray(graphs)
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise InputError(f"an adjacency matrix must be square, got shape {array.shape}")
+    if array.dtype != np.bool_:
+        if not np.isin(array, (0, 1)).all():
+            raise InputError("an adjacency matrix holds 0 and 1 (or False and True) only")
+        array = array.astype(np.bool_)
+    return np.ascontiguousarray(array)
+
+
+def is_acyclic(graphs: GraphBatch) -> Bool[np.ndarray, "*batch"]:
+    """Whether each graph is a DAG; exact for every size. A self-loop is a cycle.
+
+    >>> bool(is_acyclic(np.array([[0, 1], [0, 0]])))
+    True
+    """
+    array = as_graphs(graphs)
+    flat = array.reshape(-1, *array.shape[-2:])
+    out = np.empty(len(flat), dtype=np.bool_)
+    _acyclic_batch(flat, out)
+    return out.reshape(array.shape[:-2])
+
+
+def topological_order(graph: Graph) -> np.ndarray:
+    """The nodes so that every parent stands before its children; smallest index first among ties."""
+    array = as_graphs(graph)
+    order = np.empty(array.shape[0], dtype=np.int64)
+    if order_of(array, order) < len(order):
+        cycle = find_cycle(array)
+        assert cycle is not None
+        raise InputError("the graph has a cycle: " + " -> ".join(str(i) for i in [*cycle, cycle[0]]))
+    return order
+
+
+def find_cycle(graph: Graph) -> list[int] | None:
+    """Nodes of one directed cycle, in order, or None for a DAG."""
+    array = as_graphs(graph).copy()
+    d = array.shape[0]
+    order = np.empty(d, dtype=np.int64)
+    placed = order_of(array, order)
+    if placed == d:
+        return None
+    # every node that is left has a parent that is left: walking backwards must run into itself
+    left = np.setdiff1d(np.arange(d), order[:placed])
+    walk, seen = [int(left[0])], {int(left[0]): 0}
+    while True:
+        parent = int(left[np.argmax(array[left, walk[-1]])])
+        if parent in seen:
+            return walk[seen[parent] :][::-1]
+        seen[parent] = len(walk)
+        walk.append(parent)
+
+
+def cyclicity(graph: Float[Array, "d d"]) -> Float[Array, ""]:
+    """`h(G) = tr[(I + G/d)^d] - d`, equation 4: zero for DAGs, differentiable for soft graphs.
+
+    A k-cycle on d nodes has `h = C(d, k) k / d^k`.
+    """
+    return _cyclicity(jnp.asarray(graph))
+
+
+def _power(graph, exponent: int):
+    d = graph.shape[-1]
+    return jnp.linalg.matrix_power(jnp.eye(d, dtype=graph.dtype) + graph / d, exponent)
+
+
+@jax.custom_vjp
+def _cyclicity(graph):
+    return jnp.trace(_power(graph, graph.shape[-1])) - graph.shape[-1]
+
+
+def cyclicity_gradient(graph: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """`dh/dG = ((I + G/d)^(d-1))^T`: one matrix power, no backward pass."""
+    return _power(jnp.asarray(graph), graph.shape[-1] - 1).T
+
+
+def _cyclicity_forward(graph):
+    d = graph.shape[-1]
+    power = _power(graph, d - 1)
+    # tr[(I + G/d)^d] = sum_ij (I + G/d)_ij ((I + G/d)^(d-1))_ji
+    step = jnp.eye(d, dtype=graph.dtype) + graph / d
+    return jnp.sum(step * power.T) - d, power.T
+
+
+_cyclicity.defvjp(_cyclicity_forward, lambda gradient, cotangent: (cotangent * gradient,))

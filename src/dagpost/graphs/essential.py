@@ -1,0 +1,129 @@
+"""Markov equivalence: essential graphs (CPDAGs), consistent extensions, equivalence.
+
+An essential graph is stored as a boolean matrix in which an undirected edge i - j has both entries set.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool
+from numba import njit
+
+from dagpost.errors import InputError
+from dagpost.graphs.acyclicity import as_graphs, is_acyclic, order_of
+from dagpost.typing import Graph, GraphBatch
+
+
+@njit(cache=True)
+def _label_edges(graph, order, compelled):
+    """Mark the compelled edges of one DAG (Chickering 1995, algorithms Order-Edges and Label-Edges).
+
+    Edges are visited by the position of their head, ascending, then of their tail, descending; an
+    undecided edge x -> y is compelled when some compelled w -> x has no w -> y, or when y has another
+    parent that is not a parent of x; otherwise it is reversible together with its undecided siblings.
+    """
+    d = graph.shape[0]
+    known = np.zeros((d, d), dtype=np.bool_)
+    compelled[:, :] = False
+    for a in range(d):
+        y = order[a]
+        for b in range(a - 1, -1, -1):
+            x = order[b]
+            if not graph[x, y] or known[x, y]:
+                continue
+            all_compelled = False
+            for w in range(d):
+                if graph[w, x] and compelled[w, x]:
+                    if not graph[w, y]:
+                        all_compelled = True
+                        break
+                    compelled[w, y] = True
+                    known[w, y] = True
+            if not all_compelled:
+                for z in range(d):
+                    if graph[z, y] and z != x and not graph[z, x]:
+                        all_compelled = True
+                        break
+            for z in range(d):
+                if graph[z, y] and not known[z, y]:
+                    compelled[z, y] = all_compelled
+                    known[z, y] = True
+
+
+@njit(cache=True)
+def _essential_batch(graphs, out):
+    d = graphs.shape[1]
+    order = np.empty(d, dtype=np.int64)
+    compelled = np.empty((d, d), dtype=np.bool_)
+    for m in range(graphs.shape[0]):
+        if order_of(graphs[m], order) < d:
+            return m
+        _label_edges(graphs[m], order, compelled)
+        for i in range(d):
+            for j in range(d):
+                if graphs[m, i, j]:
+                    out[m, i, j] = True
+                    if not compelled[i, j]:
+                        out[m, j, i] = True
+    return -1
+
+
+def essential_graph(graphs: GraphBatch) -> GraphBatch:
+    """The essential graph of each DAG: compelled edges directed, all others in both directions.
+
+    >>> essential_graph(np.array([[0, 1], [0, 0]])).astype(int).tolist()
+    [[0, 1], [1, 0]]
+    """
+    array = as_graphs(graphs)
+    flat = array.reshape(-1, *array.shape[-2:])
+    out = np.zeros_like(flat)
+    cyclic = _essential_batch(flat, out)
+    if cyclic >= 0:
+        raise InputError(f"graph {cyclic} has a cycle, so it has no essential graph")
+    return out.reshape(array.shape)
+
+
+def equivalent(first: GraphBatch, second: GraphBatch) -> Bool[np.ndarray, "*batch"]:
+    """Whether the DAGs are in the same Markov equivalence class."""
+    return (essential_graph(first) == essential_graph(second)).all(axis=(-2, -1))
+
+
+def in_class(graphs: GraphBatch, essential: Graph) -> Bool[np.ndarray, "*batch"]:
+    """Whether each DAG belongs to the class that the essential graph stands for."""
+    return (essential_graph(graphs) == as_graphs(essential)).all(axis=(-2, -1))
+
+
+def consistent_extension(essential: Graph, rng: np.random.Generator | None = None) -> Graph:
+    """A DAG with the same skeleton and v-structures (Dor and Tarsi 1992).
+
+    Repeatedly take a node that has no outgoing directed edge and whose undirected neighbours are adjacent
+    to all its other neighbours, point its undirected edges at it, and set it aside. With `rng` the
+    candidates are tried in random order. A partially directed graph without an extension is an error.
+    """
+    graph = as_graphs(essential).copy()
+    d = graph.shape[0]
+    if graph.diagonal().any():
+        raise InputError("a partially directed graph has no self-loops")
+    rest = graph.copy()
+    left = list(range(d))
+    while left:
+        candidates = left if rng is None else list(rng.permutation(left))
+        sink = next((x for x in candidates if _is_extension_sink(rest, x)), None)
+        if sink is None:
+            raise InputError("this partially directed graph has no consistent DAG extension")
+        undirected = rest[sink] & rest[:, sink]
+        graph[sink, undirected] = False
+        rest[sink, :] = False
+        rest[:, sink] = False
+        left.remove(sink)
+    assert is_acyclic(graph)
+    return graph
+
+
+def _is_extension_sink(rest: Graph, x: int) -> bool:
+    if (rest[x] & ~rest[:, x]).any():
+        return False
+    adjacent = rest | rest.T
+    neighbours = np.flatnonzero(adjacent[x])
+    undirected = np.flatnonzero(rest[x] & rest[:, x])
+    return all(adjacent[y, z] or y == z for y in undirected for z in neighbours)

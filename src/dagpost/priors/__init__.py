@@ -1,0 +1,25 @@
+"""Priors over graphs, one file each, behind `GraphPrior`."""
+
+from __future__ import annotations
+
+from dagpost.errors import InputError, nearest
+from dagpost.priors.base import GraphPrior, InDegreePrior
+from dagpost.priors.erdos_renyi import ErdosRenyi
+from dagpost.priors.scale_free import ScaleFree
+from dagpost.priors.uniform import Uniform
+
+PRIORS: dict[str, type[GraphPrior]] = {p.name: p for p in (ErdosRenyi, ScaleFree, Uniform)}
+
+
+def as_prior(prior: str | GraphPrior) -> GraphPrior:
+    """A prior by name with its default settings, or the prior itself."""
+    if isinstance(prior, GraphPrior):
+        return prior
+    if isinstance(prior, str):
+        if prior in PRIORS:
+            return PRIORS[prior]()
+        raise InputError(f"unknown prior {prior!r}: {nearest(prior, PRIORS)}")
+    raise InputError(f"prior must be a name or a GraphPrior, got {type(prior).__name__}")
+
+
+__all__ = ["PRIORS", "ErdosRenyi", "GraphPrior", "InDegreePrior", "ScaleFree", "Uniform", "as_prior"]

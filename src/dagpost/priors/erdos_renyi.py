@@ -1,0 +1,47 @@
+"""Every edge on its own: the Erdős–Rényi prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from dagpost.errors import InputError
+from dagpost.graphs.random import erdos_renyi_dag
+from dagpost.priors.base import InDegreePrior, positive
+from dagpost.randomness import generator
+from dagpost.typing import Graph, Key
+
+
+@dataclass(frozen=True)
+class ErdosRenyi(InDegreePrior):
+    """`p(G) ∝ q^|G| (1 - q)^(C(d,2) - |G|)`, with `edges_per_node * d` edges in expectation.
+
+    `q = 2 edges_per_node / (d - 1)`, but never above 1/2: on few nodes the expected number cannot be
+    reached without favouring dense graphs, and `q = 1/2` weighs all DAGs alike. `probability` sets `q`.
+    """
+
+    edges_per_node: float = 2.0
+    probability: float | None = None
+    name: ClassVar[str] = "erdos-renyi"
+
+    def __post_init__(self):
+        positive("edges_per_node", self.edges_per_node)
+        if self.probability is not None and not 0 < self.probability < 1:
+            raise InputError(f"probability={self.probability!r}: an edge probability lies between 0 and 1")
+
+    def edge_probability(self, d: int) -> float:
+        """`q` for a graph on d nodes."""
+        if self.probability is not None:
+            return self.probability
+        return min(2 * self.edges_per_node / max(d - 1, 1), 0.5)
+
+    def log_in_degree(self, parents: jax.Array, d: int) -> jax.Array:
+        q = self.edge_probability(d)
+        # the C(d, 2) pairs are shared evenly: (d - 1) / 2 for each column
+        return parents * jnp.log(q) + ((d - 1) / 2 - parents) * jnp.log1p(-q)
+
+    def sample(self, key: Key, d: int) -> Graph:
+        return erdos_renyi_dag(generator(key), d, self.edge_probability(d))

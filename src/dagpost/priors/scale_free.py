@@ -1,0 +1,35 @@
+"""A few hubs with many parents: the scale-free prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from dagpost.errors import InputError
+from dagpost.graphs.random import scale_free_dag
+from dagpost.priors.base import InDegreePrior, positive
+from dagpost.randomness import generator
+from dagpost.typing import Graph, Key
+
+
+@dataclass(frozen=True)
+class ScaleFree(InDegreePrior):
+    """`p(G) ∝ prod_j (1 + number of parents of j)^(-exponent)`; graphs grow by preferential attachment."""
+
+    edges_per_node: int = 2
+    exponent: float = 3.0
+    name: ClassVar[str] = "scale-free"
+
+    def __post_init__(self):
+        if self.edges_per_node != int(self.edges_per_node) or self.edges_per_node < 1:
+            raise InputError(f"edges_per_node={self.edges_per_node!r}: preferential attachment adds whole edges")
+        positive("exponent", self.exponent)
+
+    def log_in_degree(self, parents: jax.Array, d: int) -> jax.Array:
+        return -self.exponent * jnp.log1p(parents)
+
+    def sample(self, key: Key, d: int) -> Graph:
+        return scale_free_dag(generator(key), d, int(self.edges_per_node))

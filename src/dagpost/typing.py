@@ -1,0 +1,25 @@
+"""Names for shapes. `d` nodes, `m` graphs, `n` rows, `k` latent size; `adjacency[i, j]` means i -> j."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+AnyArray: TypeAlias = Array | np.ndarray
+
+Graph: TypeAlias = Bool[np.ndarray, "d d"]
+Graphs: TypeAlias = Bool[np.ndarray, "m d d"]
+GraphBatch: TypeAlias = Bool[np.ndarray, "*batch d d"]
+SoftGraph: TypeAlias = Float[AnyArray, "d d"]
+SoftColumn: TypeAlias = Float[AnyArray, " d"]
+Scalar: TypeAlias = Float[AnyArray, ""]
+Matrix: TypeAlias = Float[np.ndarray, "d d"]
+Rows: TypeAlias = Float[np.ndarray, "n d"]
+Mask: TypeAlias = Bool[np.ndarray, "n d"]
+Nodes: TypeAlias = Int[np.ndarray, " p"]
+Key: TypeAlias = jax.Array
+Theta: TypeAlias = Any
+"""A pytree of parameters; `()` for a model that has integrated them out."""
