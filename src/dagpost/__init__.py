@@ -1,0 +1,66 @@
+"""dagpost: from a table of data to a posterior over causal graphs.
+
+>>> import dagpost as dp
+>>> sim = dp.simulate(model="linear", nodes=4, observations=100, seed=0)
+>>> post = dp.exact(sim.train, model="linear")
+>>> round(dp.metrics.auroc(post, sim.graph), 2)
+1.0
+
+Parts load when they are first used, so `import dagpost` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Dataset": "data",
+    "read_table": "data",
+    "sachs": "data",
+    "sachs_conditions": "data",
+    "sachs_graph": "data",
+    "ErdosRenyi": "priors",
+    "GraphPrior": "priors",
+    "ScaleFree": "priors",
+    "Uniform": "priors",
+    "BGe": "models",
+    "LinearGaussian": "models",
+    "MlpGaussian": "models",
+    "Model": "models",
+    "Posterior": "posterior",
+    "Simulation": "simulation",
+    "simulate": "simulation",
+    "ExactPosterior": "exact_inference",
+    "exact": "exact_inference",
+    "InputError": "errors",
+}
+_MODULES = ("data", "graphs", "metrics", "models", "priors")
+
+__all__ = ["__version__", *sorted(_HOMES), *_MODULES]
+
+if TYPE_CHECKING:
+    from dagpost import data, graphs, metrics, models, priors
+    from dagpost.data import Dataset, read_table, sachs, sachs_conditions, sachs_graph
+    from dagpost.errors import InputError
+    from dagpost.exact_inference import ExactPosterior, exact
+    from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
+    from dagpost.posterior import Posterior
+    from dagpost.priors import ErdosRenyi, GraphPrior, ScaleFree, Uniform
+    from dagpost.simulation import Simulation, simulate
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"dagpost.{name}")
+    if name in _HOMES:
+        value = getattr(import_module(f"dagpost.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'dagpost' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

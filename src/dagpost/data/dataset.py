@@ -15,7 +15,7 @@ from dagpost.errors import InputError
 from dagpost.typing import Mask, Rows
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scaling:
     """The recorded step from raw units: `standardised = (raw - mean) / scale`, by column."""
 
@@ -23,7 +23,7 @@ class Scaling:
     scale: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Values (n rows, d columns), their names, and which entries were set by an intervention.
 

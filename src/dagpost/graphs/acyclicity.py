@@ -111,7 +111,7 @@ def find_cycle(graph: Graph) -> list[int] | None:
 def cyclicity(graph: Float[Array, "d d"]) -> Float[Array, ""]:
     """`h(G) = tr[(I + G/d)^d] - d`, equation 4: zero for DAGs, differentiable for soft graphs.
 
-    A k-cycle on d nodes has `h = C(d, k) k / d^k`.
+    A k-cycle on d nodes has `h = sum_m C(d, m) k / d^m` over the multiples m <= d of k.
     """
     return _cyclicity(jnp.asarray(graph))
 

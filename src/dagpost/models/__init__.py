@@ -1,0 +1,35 @@
+"""Models of the local conditional distributions, one file each, behind `Model`."""
+
+from __future__ import annotations
+
+from dagpost.errors import InputError, nearest
+from dagpost.models.base import Model, Statistics
+from dagpost.models.bge import BGe
+from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
+from dagpost.models.mlp_gaussian import MlpGaussian, MlpTheta
+
+MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, MlpGaussian)}
+
+
+def as_model(model: str | Model) -> Model:
+    """A model by name with the paper's settings, or the model itself."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str):
+        if model in MODELS:
+            return MODELS[model]()
+        raise InputError(f"unknown model {model!r}: {nearest(model, MODELS)}")
+    raise InputError(f"model must be a name or a Model, got {type(model).__name__}")
+
+
+__all__ = [
+    "MODELS",
+    "BGe",
+    "LinearGaussian",
+    "LinearTheta",
+    "MlpGaussian",
+    "MlpTheta",
+    "Model",
+    "Statistics",
+    "as_model",
+]

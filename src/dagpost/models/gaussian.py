@@ -1,0 +1,63 @@
+"""Gaussian pieces that several models share."""
+
+from __future__ import annotations
+
+from math import lgamma, log, pi
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dagpost.data import Dataset
+from dagpost.errors import InputError
+
+
+def log_normal(x, variance):
+    """`log N(x; 0, variance)`, elementwise."""
+    return -0.5 * (x**2 / variance + jnp.log(2 * pi * variance))
+
+
+class Noise(NamedTuple):
+    """Observation noise of each node: a fixed variance, or unknown with an inverse-gamma prior.
+
+    Unknown noise is a parameter on the log scale, `v = log variance`, so that it is unconstrained; its
+    density there, `a log b - log Γ(a) - a v - b e^(-v)`, contains the Jacobian of the change of variable.
+    """
+
+    variance: float | None
+    shape: float
+    rate: float
+
+    @property
+    def learned(self) -> bool:
+        return self.variance is None
+
+    def log_prior(self, log_variance):
+        a, b = self.shape, self.rate
+        return a * log(b) - lgamma(a) - a * log_variance - b * jnp.exp(-log_variance)
+
+    def sample_log_variance(self, key, shape):
+        return jnp.log(self.rate) - jnp.log(jax.random.gamma(key, self.shape, shape))
+
+    def check(self) -> None:
+        for name, value in (("noise_variance", self.variance), ("noise_shape", self.shape), ("noise_rate", self.rate)):
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise InputError(f"{name}={value!r}: give a number above 0")
+
+
+def grams(data: Dataset, centre: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """For each distinct intervention column: `XᵀX` (centred on request), means and row counts; then each node's group."""
+    regimes, group = data.regimes
+    d = data.nodes
+    products = np.empty((len(regimes), d, d))
+    means = np.zeros((len(regimes), d))
+    counts = np.empty(len(regimes))
+    for g, left_out in enumerate(regimes):
+        values = data.values if not left_out.any() else data.values[~left_out]
+        counts[g] = len(values)
+        if centre:
+            means[g] = values.mean(axis=0) if len(values) else 0.0
+            values = values - means[g]
+        products[g] = values.T @ values
+    return products, means, counts, group

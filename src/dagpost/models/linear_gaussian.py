@@ -1,0 +1,187 @@
+"""Linear Gaussian networks: `x_j = sum_i theta_ij x_i + noise`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.special import gammaln
+
+from dagpost.data import Dataset
+from dagpost.errors import InputError
+from dagpost.models.base import Model, Statistics
+from dagpost.models.conjugate import ConjugateTable
+from dagpost.models.gaussian import Noise, grams, log_normal
+from dagpost.randomness import generator
+from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
+
+
+class LinearTheta(NamedTuple):
+    """Parameters when the noise is unknown."""
+
+    weights: Any  # (d, d), weights[i, j] for i -> j
+    log_variance: Any  # (d,)
+
+
+class GramShare(NamedTuple):
+    gram: Any  # (g, d, d) XᵀX of each group of rows
+    count: Any  # (g,)
+
+
+class GramNode(NamedTuple):
+    index: Any  # (d,)
+    group: Any  # (d,)
+
+
+@dataclass(frozen=True)
+class LinearGaussian(Model):
+    """`p(x_j | parents) = N(theta_jᵀ x_P, noise)`, the paper's equation E.1; only `XᵀX` of the data is kept.
+
+    With a fixed `noise_variance` (the paper's 0.1) weights are `N(0, weight_scale²)` and theta is the
+    matrix of weights. `noise_variance=None` makes the noise of each node unknown,
+    `noise ~ InverseGamma(noise_shape, noise_rate)` and `weight | noise ~ N(0, noise · weight_scale²)`;
+    theta is then a `LinearTheta`. Both have closed-form evidence and exact draws of theta given a graph.
+    The model has no intercept: centre the data (`Dataset.standardised`).
+    """
+
+    noise_variance: float | None = 0.1
+    weight_scale: float = 1.0
+    noise_shape: float = 1.5
+    noise_rate: float = 0.25
+    name: ClassVar[str] = "linear"
+    has_evidence: ClassVar[bool] = True
+
+    def __post_init__(self):
+        self.noise.check()
+        if not (np.isfinite(self.weight_scale) and self.weight_scale > 0):
+            raise InputError(f"weight_scale={self.weight_scale!r}: give a number above 0")
+
+    @property
+    def noise(self) -> Noise:
+        return Noise(self.noise_variance, self.noise_shape, self.noise_rate)
+
+    @property
+    def theta_axes(self) -> Any:
+        return LinearTheta(1, 0) if self.noise.learned else 1
+
+    def _split(self, theta_j: Theta):
+        """Weights and noise variance of one node."""
+        if self.noise.learned:
+            return theta_j.weights, jnp.exp(theta_j.log_variance)
+        return theta_j, self.noise_variance
+
+    # ---- the score
+
+    def summarise(self, data: Dataset) -> Statistics:
+        products, _, counts, group = grams(data)
+        return Statistics(GramShare(products, counts), GramNode(np.arange(data.nodes), group))
+
+    def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
+        (gram, count), (j, group) = stats_j
+        gram = jnp.asarray(gram)[0] if gram.shape[0] == 1 else jnp.asarray(gram)[group]
+        count = jnp.asarray(count)[group]
+        weights, variance = self._split(theta_j)
+        w = g_j * weights
+        # |x_j - X w|² = C_jj - 2 wᵀ C_j + wᵀ C w
+        squares = gram[j, j] - 2 * w @ gram[:, j] + w @ gram @ w
+        return -0.5 * (squares / variance + count * jnp.log(2 * pi * variance))
+
+    def log_parameter_prior(self, g_j: SoftColumn, theta_j: Theta) -> Scalar:
+        weights, variance = self._split(theta_j)
+        spread = self.weight_scale**2 * (variance if self.noise.learned else 1.0)
+        out = jnp.sum(g_j * log_normal(weights, spread))
+        return out + self.noise.log_prior(theta_j.log_variance) if self.noise.learned else out
+
+    # ---- closed forms
+
+    def evidence_table(self, stats: Statistics) -> ConjugateTable:
+        gram, count = (np.asarray(a, dtype=np.float64) for a in stats.shared)
+        d = gram.shape[-1]
+        ones = np.ones((1, d))
+        precision = 1 / self.weight_scale**2
+        if self.noise.learned:
+            # evidence = (2π)^(-N/2) |A|^(-½) s^(-p) b^a Γ(a + N/2) / Γ(a) / b_N^(a + N/2),
+            # A = I/s² + C_PP, b_N = b + ½ (C_jj - C_jP A⁻¹ C_Pj)
+            matrix = gram + precision * np.eye(d)
+            a, b = self.noise_shape, self.noise_rate
+            constant = -count / 2 * log(2 * pi) + a * log(b) + gammaln(a + count / 2) - gammaln(a)
+            power, offset, scale, linear = a + count / 2, b - precision / 2, 0.5, 0.0
+        else:
+            # evidence = N(x_j; 0, σ² I + s² X_P X_Pᵀ), with A = I/s² + C_PP/σ², b = C_Pj/σ²:
+            # -C_jj/(2σ²) + ½ bᵀA⁻¹b - ½ log|A| - p log s - N/2 log(2πσ²)
+            variance = self.noise_variance
+            assert variance is not None
+            matrix = gram / variance + precision * np.eye(d)
+            constant = -count / 2 * log(2 * pi * variance) + precision / 2
+            power, offset, scale, linear = 0 * count, 1.0, 0.0, 0.5
+        return ConjugateTable(
+            matrix=matrix,
+            prior_matrix=precision * np.eye(d),
+            diagonal_prior=True,
+            floor=precision,
+            constant=constant[:, None] * ones,
+            power=power[:, None] * ones,
+            prior_power=np.zeros(d),
+            offset=offset,
+            scale=scale,
+            linear=linear,
+            group=np.asarray(stats.node.group),
+        )
+
+    def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:
+        rng = generator(key)
+        gram, count = (np.asarray(a, dtype=np.float64) for a in stats.shared)
+        d = graph.shape[0]
+        weights, log_variance = np.zeros((d, d)), np.zeros(d)
+        for j in range(d):
+            g = int(np.asarray(stats.node.group)[j])
+            parents = np.flatnonzero(graph[:, j])
+            c_pp, c_pj, c_jj = gram[g][np.ix_(parents, parents)], gram[g][parents, j], gram[g][j, j]
+            variance = self.noise_variance
+            if variance is None:
+                # theta | noise ~ N(A⁻¹ C_Pj, noise A⁻¹), noise ~ InverseGamma(a + N/2, b_N)
+                precision = c_pp + np.eye(len(parents)) / self.weight_scale**2
+                factor = cho_factor(precision, lower=True)
+                mean = cho_solve(factor, c_pj)
+                rate = self.noise_rate + 0.5 * (c_jj - c_pj @ mean)
+                variance = rate / rng.gamma(self.noise_shape + count[g] / 2)
+                spread = np.sqrt(variance)
+            else:
+                # theta ~ N(A⁻¹ b, A⁻¹)
+                precision = c_pp / variance + np.eye(len(parents)) / self.weight_scale**2
+                factor = cho_factor(precision, lower=True)
+                mean = cho_solve(factor, c_pj / variance)
+                spread = 1.0
+            if len(parents):
+                noise = solve_triangular(factor[0], rng.standard_normal(len(parents)), lower=True, trans="T")
+                weights[parents, j] = mean + spread * noise
+            log_variance[j] = np.log(variance)
+        return LinearTheta(weights, log_variance) if self.noise.learned else weights
+
+    # ---- simulation
+
+    def sample_theta(self, key: Key, d: int) -> Theta:
+        key_weights, key_noise = jax.random.split(key)
+        weights = self.weight_scale * jax.random.normal(key_weights, (d, d))
+        if not self.noise.learned:
+            return weights
+        log_variance = self.noise.sample_log_variance(key_noise, (d,))
+        return LinearTheta(weights * jnp.exp(log_variance / 2), log_variance)
+
+    def sample_parameters(self, key: Key, graph: Graph) -> Theta:
+        with jax.enable_x64(True):
+            theta = jax.tree.map(np.asarray, self.sample_theta(key, graph.shape[0]))
+        if self.noise.learned:
+            return LinearTheta(theta.weights * graph, theta.log_variance)
+        return theta * graph
+
+    def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
+        weights, variance = self._split(theta_j)
+        noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
+        return inputs @ weights + jnp.sqrt(variance) * noise

@@ -1,0 +1,6 @@
+"""The posterior over graphs: weighted samples and the questions they answer."""
+
+from dagpost.posterior.density import log_joint_of, log_prior_of
+from dagpost.posterior.posterior import Posterior, WeightedGraph
+
+__all__ = ["Posterior", "WeightedGraph", "log_joint_of", "log_prior_of"]

@@ -1,0 +1,31 @@
+"""Unnormalised log posterior of graphs with their parameters, in float64."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dagpost.models import Model, Statistics
+from dagpost.priors import GraphPrior
+from dagpost.typing import Graphs, Theta
+
+
+def log_prior_of(graphs: Graphs, prior: GraphPrior) -> Float[np.ndarray, " m"]:
+    """Unnormalised `log p(G)` of each graph."""
+    with jax.enable_x64(True):
+        return np.asarray(jax.jit(jax.vmap(prior.log_density))(jnp.asarray(graphs, dtype=float)))
+
+
+def log_joint_of(
+    graphs: Graphs, theta: Theta, model: Model, prior: GraphPrior, stats: Statistics
+) -> Float[np.ndarray, " m"]:
+    """`log p(G) + log p(Theta, D | G)`, or `log p(G) + log p(D | G)` where theta is `()`."""
+    log_prior = log_prior_of(graphs, prior)
+    if jax.tree.leaves(theta) == [] and model.has_evidence:
+        return log_prior + model.log_evidence_of(graphs, stats)
+    with jax.enable_x64(True):
+        axes = (0, 0 if jax.tree.leaves(theta) else None, None)
+        score = jax.vmap(model.log_joint, in_axes=axes)
+        return log_prior + np.asarray(score(jnp.asarray(graphs, dtype=float), theta, stats))

@@ -1,0 +1,31 @@
+"""Progress with time left, on standard error, for anything that may take over two seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Advance(Protocol):
+    """Called with the amount of work done since the last call."""
+
+    def __call__(self, amount: float) -> None: ...
+
+
+@contextmanager
+def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Advance]:
+    """A bar that disappears when done. `show=None` shows it on a terminal only."""
+    if show is None:
+        show = sys.stderr.isatty()
+    if not show:
+        yield lambda amount: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda amount: bar.advance(task, amount)

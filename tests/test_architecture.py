@@ -1,0 +1,67 @@
+"""The house has one direction of flow: each part imports only from the parts above it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
+
+ORDER = [
+    "errors", "typing", "randomness", "progress", "graphs", "data", "priors", "models", "simulation", "posterior",
+    "exact_inference", "mcmc", "dibs", "bootstrap", "metrics", "methods", "studies", "report", "cli",
+]  # fmt: skip
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import in line {node.lineno}"
+            modules = [node.module or ""]
+            if node.module == "dagpost":
+                modules = [f"dagpost.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            if module == "dagpost" or module.startswith("dagpost."):
+                yield node.lineno, (module.split(".") + [""])[1]
+
+
+FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_upwards_only(path):
+    own = ORDER.index(room(path))
+    for line, name in imported_rooms(path):
+        assert name in ORDER, f"{path}:{line} imports dagpost.{name}, which has no place in the order"
+        assert ORDER.index(name) <= own, f"{path}:{line}: {room(path)} must not import {name}"
+
+
+def test_the_check_sees_a_wrong_import(tmp_path):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("def f():\n    from dagpost.exact_inference.layers import backward_pass\n    import dagpost.metrics\n")
+    assert [name for _, name in imported_rooms(wrong)] == ["exact_inference", "metrics"]
+
+
+def test_import_loads_nothing_heavy():
+    code = "import sys, dagpost; print([m for m in ('jax', 'numba', 'pandas', 'numpy', 'scipy') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_every_public_name_exists():
+    import dagpost
+
+    for name in dagpost.__all__:
+        assert getattr(dagpost, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = dagpost.nonsense
