@@ -82,7 +82,7 @@ def _check_dependence(data: Dataset) -> None:
         a, b = printable(data.names[i]), printable(data.names[j])
         if (values[:, i] == values[:, j]).all():
             raise InputError(f"columns '{a}' and '{b}' are identical: drop one")
-        if np.abs(scaled[:, i] - np.sign(correlation[i, j]) * scaled[:, j]).max() < np.sqrt(DEPENDENT):
+        if data.observations > 2 and np.abs(scaled[:, i] - np.sign(correlation[i, j]) * scaled[:, j]).max() < np.sqrt(DEPENDENT):
             raise InputError(f"columns '{a}' and '{b}' are multiples of each other: drop one")
     if data.observations <= data.nodes:
         return  # always dependent; the caller warns

@@ -112,19 +112,16 @@ class Dataset:
 
 def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
     """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk."""
-    if isinstance(data, Dataset):
-        if names is not None:
-            data = replace(data, names=tuple(names))
-    elif isinstance(data, pd.DataFrame):
-        data = from_frame(data) if names is None else Dataset(_frame_values(data), tuple(names))
+    if isinstance(data, pd.DataFrame):
+        data = from_frame(data) if names is None else Dataset(_frame_values(data))
     elif isinstance(data, str) or hasattr(data, "__fspath__"):
         from dagpost.data.reading import read_table
 
         data = read_table(data)
-        if names is not None:
-            data = replace(data, names=tuple(names))
-    else:
-        data = Dataset(data, tuple(names) if names is not None else ())
+    elif not isinstance(data, Dataset):
+        data = Dataset(data)
+    if names is not None:
+        data = replace(data, names=check_names(names, data.nodes))
     return data if interventions is None else data.with_interventions(interventions)
 
 
@@ -198,6 +195,7 @@ def numeric_matrix(values: Any) -> np.ndarray:
     if array.dtype.kind in "mM":
         raise InputError("the data hold dates: turn them into numbers or drop them")
     if array.dtype.kind in "OUS":
+        array = np.asarray(values, dtype=object)
         return _frame_values(pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])]))
     return np.array(array, dtype=np.float64, order="C")
 

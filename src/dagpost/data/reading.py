@@ -101,7 +101,7 @@ def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:
     try:
         frame = pd.read_csv(
             io.StringIO(text), sep=separator, header=None, skiprows=1, skip_blank_lines=True, index_col=False,
-            names=list(range(len(header))), on_bad_lines="error", low_memory=False, float_precision="round_trip",
+            names=list(range(len(header))), on_bad_lines="error", low_memory=False,
         )  # fmt: skip
     except pd.errors.ParserError as error:
         raise InputError(f"{shown}: {str(error).strip().removeprefix('Error tokenizing data. C error: ')}") from None

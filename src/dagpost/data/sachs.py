@@ -49,7 +49,7 @@ _EDGES = {
 @lru_cache(maxsize=1)
 def _table() -> pd.DataFrame:
     with resources.as_file(resources.files("dagpost.data") / "bundled" / "sachs.csv.gz") as path:
-        return pd.read_csv(path, float_precision="round_trip")
+        return pd.read_csv(path)
 
 
 def sachs(interventions: bool = False, condition: str | None = None) -> Dataset:

@@ -100,6 +100,7 @@ class Model(abc.ABC):
 
     def _by_node(self, function, graph, theta, stats):
         in_axes = (1, self.theta_axes if jax.tree.leaves(theta) else None, Statistics(None, 0))
+        stats = jax.tree.map(jnp.asarray, stats)
         return jax.vmap(function, in_axes=in_axes)(jnp.asarray(graph, dtype=float), theta, stats)
 
     def log_likelihood(self, graph: Graph, theta: Theta, data: Dataset) -> float:
@@ -187,7 +188,7 @@ class Model(abc.ABC):
         axes = jax.tree.broadcast(self.theta_axes, theta)
         with jax.enable_x64(True):
             for j in topological_order(graph):
-                theta_j = jax.tree.map(lambda leaf, axis, j=j: np.take(leaf, j, axis=axis), theta, axes)
+                theta_j = jax.tree.map(lambda leaf, axis, j=j: np.take(np.asarray(leaf), j, axis=axis), theta, axes)
                 inputs = jnp.asarray(np.where(graph[:, j], values, 0.0))
                 values[:, j] = clamped[j] if j in clamped else self.sample_node(keys[j], inputs, theta_j)
         mask = np.zeros((rows, d), dtype=np.bool_)

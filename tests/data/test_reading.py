@@ -1,0 +1,104 @@
+import gzip
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dagpost.data import read_table
+from dagpost.errors import DataWarning, InputError
+
+TABLE = "a,b b,c\n1,2,3\n4,5,6.5\n"
+
+
+def write(tmp_path, content, name="table.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("t.csv", TABLE.encode()),
+        ("t.tsv", TABLE.replace(",", "\t").encode()),
+        ("t.csv.gz", gzip.compress(TABLE.encode())),
+        ("bom.csv", b"\xef\xbb\xbf" + TABLE.encode()),
+        ("quoted.csv", b'"a","b b","c"\n"1",2,3\n4,5,"6.5"\n'),
+        ("crlf.csv", TABLE.replace("\n", "\r\n").encode()),
+        ("blank.csv", (TABLE + "\n\n").encode()),
+    ],
+)
+def test_tables_are_read(tmp_path, name, content):
+    data = read_table(write(tmp_path, content, name))
+    assert data.names == ("a", "b b", "c")
+    np.testing.assert_array_equal(data.values, [[1, 2, 3], [4, 5, 6.5]])
+
+
+def test_parquet(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_table(str(tmp_path / "t.parquet")).frame().equals(frame.astype(float))
+
+
+def test_values_survive_to_the_last_bit(tmp_path):
+    values = np.random.default_rng(0).normal(size=(100, 3)) * 1e-7
+    pd.DataFrame(values, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").values, values)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "is empty"),
+        ("\n \n", "is empty"),
+        ("a,b\n", "a header but no rows"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 values instead of 2"),
+        ("a,b\n1,2\n3,4,5\n", "line 3"),
+        ('a,b\n1,"2\n', "quotation mark is never closed"),
+        ("a;b\n1;2\n", "separated by semicolons, not commas"),
+        ("a\tb\n1\t2\n", "separated by tabs, not commas"),
+        ("1,2\n3,4\n", "first row holds numbers"),
+        ('a,b\n"1,5",2\n', "decimal comma"),
+        ("a,b\n1,x\n", "column 'b', row 1 holds 'x'"),
+        ("a,b\n1,\n", "column 'b' has 1 missing value"),
+        ("a,a\n1,2\n", "'a' stands for two columns"),
+        ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+        ("ä,b\n1,2\n".encode("latin-1"), "line 1 is not UTF-8"),
+        (b"a,b\n1,2\n\x00,3\n", "NUL byte in line 3"),
+    ],
+)
+def test_faults_are_named(tmp_path, content, message):
+    with pytest.raises(InputError, match=message) as error:
+        read_table(write(tmp_path, content))
+    assert "table.csv" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_missing_directory_fifo_and_unknown_kind(tmp_path):
+    with pytest.raises(InputError, match="nowhere.csv: no such file"):
+        read_table(tmp_path / "nowhere.csv")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        read_table(tmp_path / "d.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="not a plain file"):
+        read_table(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match=r"unknown kind of table '.xls'"):
+        read_table(write(tmp_path, b"x", "t.xls"))
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read_table(write(tmp_path, b"x", "t.parquet"))
+
+
+def test_compressed_bomb_is_refused(tmp_path):
+    bomb = write(tmp_path, gzip.compress(b"a,b\n" + b"1,2\n" * 100_000), "t.csv.gz")
+    assert bomb.stat().st_size < 2_000
+    with pytest.raises(InputError, match="too large"):
+        read_table(bomb, largest_bytes=10_000)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_table(write(tmp_path, gzip.compress(TABLE.encode())[:-9], "cut.csv.gz"))
+
+
+def test_index_column_is_left_out_with_a_warning(tmp_path):
+    with pytest.warns(DataWarning, match="left out the first column"):
+        data = read_table(write(tmp_path, ",a,b\n0,1,2\n1,3,5\n"))
+    assert data.names == ("a", "b")

@@ -1,0 +1,170 @@
+"""One contract for every model, shipped or written by a user."""
+
+import importlib.util
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dagpost.data import Dataset
+from dagpost.errors import InputError
+from dagpost.models import MODELS, BGe, LinearGaussian, MlpGaussian, as_model
+
+spec = importlib.util.spec_from_file_location("own_model", Path(__file__).parents[2] / "examples" / "own_model.py")
+own_model = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(own_model)
+
+EVERY = [
+    BGe(),
+    BGe(scale_matrix=np.diag([1.0, 2, 3, 4, 5]) + 0.3, alpha_w=8.0),
+    LinearGaussian(),
+    LinearGaussian(None),
+    MlpGaussian(),
+    MlpGaussian(hidden=(4, 3), activation="tanh", noise_variance=None, bias=False),
+    own_model.LaplaceLinear(),
+]
+IDS = ["bge", "bge-full", "linear", "linear-noise", "mlp", "mlp-noise", "own"]
+D = 5
+RNG = np.random.default_rng(0)
+VALUES = RNG.normal(size=(40, D)) @ RNG.normal(size=(D, D)) / 2
+GRAPH = np.triu(RNG.random((D, D)) < 0.6, 1)
+SOFT = np.where(np.eye(D), 0, RNG.random((D, D)))
+
+
+def theta_of(model):
+    return model.sample_theta(jax.random.key(0), D)
+
+
+def families(model, graph, data):
+    with jax.enable_x64(True):
+        return np.asarray(model.log_families(np.asarray(graph, dtype=float), theta_of(model), model.summarise(data)))
+
+
+@pytest.fixture(params=EVERY, ids=IDS)
+def model(request):
+    return request.param
+
+
+def test_soft_scores_are_finite_and_differentiable(model):
+    stats = model.summarise(Dataset(VALUES))
+    gradient = jax.grad(lambda g: model.log_joint(g, theta_of(model), stats))(jnp.asarray(SOFT))
+    assert np.isfinite(gradient).all()
+    assert np.abs(gradient)[~np.eye(D, dtype=bool)].min() > 0
+
+
+def test_soft_scores_end_in_the_hard_ones(model):
+    """Along soft graphs that approach a hard one the score is continuous."""
+    data, hard = Dataset(VALUES), GRAPH.astype(float)
+    limit = families(model, hard, data)
+    for step in (1e-6, 1e-9):
+        near = families(model, hard + step * (SOFT - hard), data)
+        np.testing.assert_allclose(near, limit, rtol=1e3 * step, atol=1e3 * step)
+
+
+def test_gradient_matches_finite_differences(model):
+    stats = model.summarise(Dataset(VALUES))
+    with jax.enable_x64(True):
+
+        def score(g):
+            return model.log_joint(g, theta_of(model), stats)
+
+        gradient = jax.grad(score)(jnp.asarray(SOFT))
+        for i, j in [(0, 1), (3, 2), (4, 0)]:
+            step = np.zeros((D, D))
+            step[i, j] = 1e-6
+            numeric = (score(SOFT + step) - score(SOFT - step)) / 2e-6
+            assert float(gradient[i, j]) == pytest.approx(float(numeric), rel=1e-4, abs=1e-4)
+
+
+def test_a_family_depends_on_its_own_column_only(model):
+    data = Dataset(VALUES)
+    changed = GRAPH.copy()
+    changed[0, 3] ^= True
+    difference = families(model, GRAPH, data) - families(model, changed, data)
+    assert difference[3] != 0
+    np.testing.assert_allclose(np.delete(difference, 3), 0, atol=1e-12)
+
+
+def test_intervened_rows_leave_the_family(model):
+    mask = np.zeros(VALUES.shape, dtype=bool)
+    mask[:15, 2] = True
+    mask[10:20, 4] = True
+    whole = families(model, GRAPH, Dataset(VALUES))
+    partly = families(model, GRAPH, Dataset(VALUES, intervened=mask))
+    for j in range(D):
+        rest = families(model, GRAPH, Dataset(VALUES[~mask[:, j]]))
+        assert partly[j] == pytest.approx(rest[j], rel=1e-9)
+    assert partly[2] != whole[2] and partly[0] == pytest.approx(whole[0], rel=1e-12)
+
+
+def test_values_of_an_intervened_node_still_explain_its_children(model):
+    mask = np.zeros(VALUES.shape, dtype=bool)
+    mask[:, 0] = True
+    graph = np.zeros((D, D), dtype=bool)
+    graph[0, 1] = True
+    moved = VALUES.copy()
+    moved[:, 0] += 1
+    assert families(model, graph, Dataset(VALUES, intervened=mask))[0] == pytest.approx(
+        families(model, graph, Dataset(moved, intervened=mask))[0], abs=1e-9
+    )
+    assert families(model, graph, Dataset(VALUES, intervened=mask))[1] != pytest.approx(
+        families(model, graph, Dataset(moved, intervened=mask))[1]
+    )
+
+
+def test_evidence_agrees_with_the_score_where_there_are_no_parameters(model):
+    if not model.has_evidence:
+        with pytest.raises(NotImplementedError):
+            model.log_evidence(0, [], model.summarise(Dataset(VALUES)))
+        return
+    stats = model.summarise(Dataset(VALUES))
+    expected = [model.log_evidence(j, np.flatnonzero(GRAPH[:, j]), stats) for j in range(D)]
+    assert model.log_evidence_of(GRAPH[None], stats)[0] == pytest.approx(sum(expected), rel=1e-12)
+    if not jax.tree.leaves(theta_of(model)):
+        np.testing.assert_allclose(families(model, GRAPH, Dataset(VALUES)), expected, rtol=1e-10)
+
+
+def test_likelihood_has_no_parameter_prior(model):
+    theta = theta_of(model)
+    likelihood = model.log_likelihood(GRAPH, theta, Dataset(VALUES))
+    empty = model.log_likelihood(GRAPH, theta, Dataset(np.zeros((0, D))))
+    assert empty == pytest.approx(0, abs=1e-9)
+    assert np.isfinite(likelihood)
+    stacked = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), theta)
+    both = model.log_likelihoods(np.stack([GRAPH, GRAPH]), stacked, Dataset(VALUES))
+    np.testing.assert_allclose(both, likelihood, rtol=1e-12)
+
+
+def test_simulated_rows(model):
+    theta = model.sample_parameters(jax.random.key(1), GRAPH)
+    one = model.sample_rows(jax.random.key(2), GRAPH, theta, 50)
+    again = model.sample_rows(jax.random.key(2), GRAPH, theta, 50)
+    np.testing.assert_array_equal(one.values, again.values)
+    assert one.values.shape == (50, D) and not one.intervened.any()
+    clamped = model.sample_rows(jax.random.key(2), GRAPH, theta, 50, {1: 0.0, 3: 2.5})
+    assert (clamped.values[:, 3] == 2.5).all() and (clamped.values[:, 1] == 0).all()
+    np.testing.assert_array_equal(clamped.intervened.any(axis=0), [False, True, False, True, False])
+    # nodes that are no descendants of a clamped one are as they were
+    np.testing.assert_array_equal(clamped.values[:, 0], one.values[:, 0])
+
+
+def test_exact_draws_where_promised(model):
+    stats = model.summarise(Dataset(VALUES))
+    if not model.has_evidence:
+        with pytest.raises(NotImplementedError):
+            model.draw_theta(jax.random.key(0), GRAPH, stats)
+        return
+    theta = model.draw_theta(jax.random.key(0), GRAPH, stats)
+    weights = theta if isinstance(theta, np.ndarray) else theta.weights
+    assert (weights[~GRAPH] == 0).all() and (weights[GRAPH] != 0).all()
+
+
+def test_names_and_errors():
+    for name in MODELS:
+        assert as_model(name).name == name
+    with pytest.raises(InputError, match="did you mean 'linear'"):
+        as_model("liner")
+    with pytest.raises(InputError, match="a name or a Model"):
+        as_model(None)
