@@ -16,7 +16,6 @@ CHECKED = [
     "dagpost.models.linear_gaussian",
     "dagpost.models.mlp_gaussian",
     "dagpost.posterior.density",
-    "dagpost.exact_inference.posterior",
     "dagpost.exact_inference.families",
     "dagpost.metrics",
 ]

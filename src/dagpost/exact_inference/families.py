@@ -6,6 +6,8 @@ where the set contains the node itself.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,10 +46,15 @@ def prior_table(prior: GraphPrior, d: int) -> Float[np.ndarray, "d s"]:
         raise InputError(f"the prior {prior.name!r} does not decompose by column: exact inference needs d <= 5")
     sets = members(d)
     with jax.enable_x64(True):
-        by_set = jax.jit(jax.vmap(prior.log_column, in_axes=(0, None)))
+        by_set = _batched(prior)
         out = np.stack([np.asarray(by_set(jnp.asarray(sets, dtype=float), j)) for j in range(d)])
     out[sets.T] = -np.inf
     return out
+
+
+@lru_cache(maxsize=16)
+def _batched(prior: GraphPrior):
+    return jax.jit(jax.vmap(prior.log_column, in_axes=(0, None)))
 
 
 def codes(graphs: Graphs) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,13 @@ from dagpost.typing import Graphs, Theta
 def log_prior_of(graphs: Graphs, prior: GraphPrior) -> Float[np.ndarray, " m"]:
     """Unnormalised `log p(G)` of each graph."""
     with jax.enable_x64(True):
-        return np.asarray(jax.jit(jax.vmap(prior.log_density))(jnp.asarray(graphs, dtype=float)))
+        return np.asarray(_batched(prior)(jnp.asarray(graphs, dtype=float)))
+
+
+@lru_cache(maxsize=16)
+def _batched(prior: GraphPrior):
+    """Compiled once for each prior and shape."""
+    return jax.jit(jax.vmap(prior.log_density))
 
 
 def log_joint_of(
