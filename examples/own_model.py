@@ -48,7 +48,8 @@ def main() -> None:
     for i, j in np.argwhere(sim.graph)[:3]:
         graph = sim.graph.copy()
         graph[i, j] = False
-        print(f"  without {sim.train.names[i]} -> {sim.train.names[j]}: {float(model.log_joint(graph, sim.theta, stats)):.1f}")
+        without = float(model.log_joint(graph, sim.theta, stats))
+        print(f"  without {sim.train.names[i]} -> {sim.train.names[j]}: {without:.1f}")
     print(f"held-out log likelihood          = {model.log_likelihood(sim.graph, sim.theta, sim.test):.1f}")
     print(f"under the first intervention     = {model.log_likelihood(sim.graph, sim.theta, sim.interventional[0]):.1f}")
 

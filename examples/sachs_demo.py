@@ -1,6 +1,6 @@
 """The protein-signalling network of Sachs et al., exactly: 11 proteins, 7,466 cells, no sampling error.
 
-    python examples/sachs_demo.py
+python examples/sachs_demo.py
 """
 
 import time

@@ -10,8 +10,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
-    "errors", "typing", "randomness", "progress", "graphs", "data", "priors", "models", "simulation", "posterior",
-    "exact_inference", "mcmc", "dibs", "bootstrap", "metrics", "methods", "studies", "report", "cli",
+    "errors", "numerics", "typing", "randomness", "progress", "graphs", "data", "priors", "models", "simulation",
+    "posterior", "exact_inference", "mcmc", "dibs", "bootstrap", "metrics", "methods", "studies", "report", "cli",
 ]  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def imported_rooms(path: Path):
             continue
         for module in modules:
             if module == "dagpost" or module.startswith("dagpost."):
-                yield node.lineno, (module.split(".") + [""])[1]
+                yield node.lineno, [*module.split("."), ""][1]
 
 
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
@@ -48,7 +48,9 @@ def test_imports_point_upwards_only(path):
 
 def test_the_check_sees_a_wrong_import(tmp_path):
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("def f():\n    from dagpost.exact_inference.layers import backward_pass\n    import dagpost.metrics\n")
+    wrong.write_text(
+        "def f():\n    from dagpost.exact_inference.layers import backward_pass\n    import dagpost.metrics\n"
+    )
     assert [name for _, name in imported_rooms(wrong)] == ["exact_inference", "metrics"]
 
 
@@ -61,6 +63,7 @@ def test_import_loads_nothing_heavy():
 def test_every_public_name_exists():
     import dagpost
 
+    assert set(dagpost.__all__) == {"__version__", *dagpost._HOMES, *dagpost._MODULES}
     for name in dagpost.__all__:
         assert getattr(dagpost, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):

@@ -71,9 +71,7 @@ def test_mlp_joint_against_dibs_lib(activation, bias):
         their_theta = theirs.sample_parameters(key=key, n_vars=D)
         their_theta = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), their_theta)
         layers = [layer for layer in their_theta if len(layer)]
-        theta = MlpTheta(
-            tuple(layer[0] for layer in layers), tuple(layer[1] for layer in layers) if bias else (), None
-        )
+        theta = MlpTheta(tuple(layer[0] for layer in layers), tuple(layer[1] for layer in layers) if bias else (), None)
         g = jnp.asarray(graph, dtype=float)
         expected = theirs.log_prob_parameters(theta=their_theta, g=g) + theirs.log_likelihood(
             x=jnp.asarray(SIM.train.values), theta=their_theta, g=g, interv_targets=TARGETS

@@ -39,7 +39,33 @@ _HOMES = {
 }
 _MODULES = ("data", "graphs", "metrics", "models", "priors")
 
-__all__ = ["__version__", *sorted(_HOMES), *_MODULES]
+__all__ = [
+    "BGe",
+    "Dataset",
+    "ErdosRenyi",
+    "ExactPosterior",
+    "GraphPrior",
+    "InputError",
+    "LinearGaussian",
+    "MlpGaussian",
+    "Model",
+    "Posterior",
+    "ScaleFree",
+    "Simulation",
+    "Uniform",
+    "__version__",
+    "data",
+    "exact",
+    "graphs",
+    "metrics",
+    "models",
+    "priors",
+    "read_table",
+    "sachs",
+    "sachs_conditions",
+    "sachs_graph",
+    "simulate",
+]
 
 if TYPE_CHECKING:
     from dagpost import data, graphs, metrics, models, priors

@@ -60,8 +60,14 @@ def test_nullable_and_boolean_columns_are_accepted():
 @pytest.mark.parametrize(
     "values, message",
     [
-        (np.where(np.arange(60).reshape(20, 3) == 31, np.nan, GOOD), r"column 'x1' has 1 missing value, the first in row 11"),
-        (np.where(np.arange(60).reshape(20, 3) == 2, np.inf, GOOD), r"column 'x2' has 1 infinite value\(s\), the first in row 1"),
+        (
+            np.where(np.arange(60).reshape(20, 3) == 31, np.nan, GOOD),
+            r"column 'x1' has 1 missing value, the first in row 11",
+        ),
+        (
+            np.where(np.arange(60).reshape(20, 3) == 2, np.inf, GOOD),
+            r"column 'x2' has 1 infinite value\(s\), the first in row 1",
+        ),
         (np.where(np.arange(60).reshape(20, 3) == 2, -np.inf, GOOD), r"column 'x2' has 1 infinite"),
         (GOOD[:, 0], "1 dimension"),
         (GOOD[None], "3 dimension"),
@@ -168,5 +174,5 @@ def test_regimes_group_equal_columns():
 def test_rows_keep_everything_else():
     mask = np.zeros((20, 3), dtype=bool)
     mask[3, 1] = True
-    part = as_dataset(GOOD, names="a b c".split(), interventions=mask).rows(slice(2, 5))
+    part = as_dataset(GOOD, names=["a", "b", "c"], interventions=mask).rows(slice(2, 5))
     assert part.observations == 3 and part.names == ("a", "b", "c") and part.intervened[1, 1]

@@ -75,7 +75,7 @@ def test_faults_are_named(tmp_path, content, message):
 
 
 def test_missing_directory_fifo_and_unknown_kind(tmp_path):
-    with pytest.raises(InputError, match="nowhere.csv: no such file"):
+    with pytest.raises(InputError, match=r"nowhere\.csv: no such file"):
         read_table(tmp_path / "nowhere.csv")
     (tmp_path / "d.csv").mkdir()
     with pytest.raises(InputError, match="is a folder"):

@@ -82,7 +82,7 @@ def test_topological_order_puts_parents_first():
 
 
 def test_topological_order_of_a_cycle_names_it():
-    with pytest.raises(InputError, match="cycle: 0 -> 1 -> 2 -> 0|cycle: 1 -> 2 -> 0 -> 1|cycle: 2 -> 0 -> 1 -> 2"):
+    with pytest.raises(InputError, match=r"the graph has a cycle: \d -> \d -> \d -> \d$"):
         topological_order(cycle(3, 3))
 
 

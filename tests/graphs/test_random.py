@@ -35,7 +35,11 @@ def test_scale_free_on_few_nodes():
     assert scale_free_dag(rng, 2, 2).sum() == 1
 
 
-@pytest.mark.parametrize("log_weight", [lambda p: 0.0, lambda p: -3 * np.log1p(p), lambda p: 1.3 * p], ids=["uniform", "power", "dense"])
+@pytest.mark.parametrize(
+    "log_weight",
+    [lambda p: 0.0, lambda p: -3 * np.log1p(p), lambda p: 1.3 * p],
+    ids=["uniform", "power", "dense"],
+)
 def test_draws_follow_the_density(log_weight):
     graphs = all_dags(3)
     weights = np.exp([sum(log_weight(p) for p in g.sum(axis=0)) for g in graphs])

@@ -17,17 +17,17 @@ def sequential_predictive(values, mean, alpha_mu, alpha_w, scale):
 
     With n rows seen: dof ν = alpha_w + n - l + 1 and scale (alpha_mu + n + 1) / (ν (alpha_mu + n)) R_n.
     """
-    l = values.shape[1]
+    size = values.shape[1]
     total, matrix, centre, weight, degrees = 0.0, scale.copy(), mean.copy(), alpha_mu, alpha_w
     for row in values:
-        nu = degrees - l + 1
+        nu = degrees - size + 1
         shape = matrix * (weight + 1) / (weight * nu)
         deviation = row - centre
         _, logdet = np.linalg.slogdet(shape)
         quadratic = deviation @ np.linalg.solve(shape, deviation)
         total += (
-            gammaln((nu + l) / 2) - gammaln(nu / 2) - l / 2 * np.log(nu * np.pi) - logdet / 2
-            - (nu + l) / 2 * np.log1p(quadratic / nu)
+            gammaln((nu + size) / 2) - gammaln(nu / 2) - size / 2 * np.log(nu * np.pi) - logdet / 2
+            - (nu + size) / 2 * np.log1p(quadratic / nu)
         )  # fmt: skip
         matrix = matrix + weight / (weight + 1) * np.outer(deviation, deviation)
         centre = (weight * centre + row) / (weight + 1)
@@ -55,7 +55,12 @@ HYPERPARAMETERS = [
     {},
     {"alpha_mu": 0.3, "alpha_w": 9.5},
     {"alpha_mu": 7.0, "alpha_w": 6.2, "mean": [1.0, -2.0, 0.5, 3.0], "scale_matrix": [0.5, 2.0, 1.0, 0.1]},
-    {"alpha_mu": 2.0, "alpha_w": 5.0, "mean": 0.7, "scale_matrix": random_matrix(np.random.default_rng(7), 4)},
+    {
+        "alpha_mu": 2.0,
+        "alpha_w": 5.0,
+        "mean": 0.7,
+        "scale_matrix": random_matrix(np.random.default_rng(7), 4),
+    },
 ]
 
 
@@ -69,9 +74,7 @@ def test_every_subset_is_the_product_of_predictives(values, options):
             # the marginal of a Normal-Wishart over Y loses d - l degrees of freedom
             degrees = model.degrees(d) - d + size
             block = prior_matrix[np.ix_(members, members)]
-            expected = sequential_predictive(
-                values[:, members], mean[list(members)], model.alpha_mu, degrees, block
-            )
+            expected = sequential_predictive(values[:, members], mean[list(members)], model.alpha_mu, degrees, block)
             assert set_evidence(model, stats, members) == pytest.approx(expected, rel=1e-12)
 
 

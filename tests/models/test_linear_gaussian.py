@@ -127,7 +127,13 @@ def test_nearly_collinear_columns_do_not_break_the_factor():
 
 
 @pytest.mark.parametrize(
-    "options", [{"noise_variance": 0.0}, {"noise_variance": float("nan")}, {"weight_scale": -1.0}, {"noise_variance": None, "noise_rate": 0.0}]
+    "options",
+    [
+        {"noise_variance": 0.0},
+        {"noise_variance": float("nan")},
+        {"weight_scale": -1.0},
+        {"noise_variance": None, "noise_rate": 0.0},
+    ],
 )
 def test_bad_settings_are_named(options):
     with pytest.raises(InputError, match=next(k for k, v in options.items() if v is not None)):

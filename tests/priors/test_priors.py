@@ -91,6 +91,10 @@ def test_names_and_errors():
         as_prior("erdos_renyi")
     with pytest.raises(InputError, match="a name or a GraphPrior"):
         as_prior(3)
-    for bad in (lambda: ErdosRenyi(probability=1.0), lambda: ErdosRenyi(edges_per_node=-1), lambda: ScaleFree(0)):
+    for bad in (
+        lambda: ErdosRenyi(probability=1.0),
+        lambda: ErdosRenyi(edges_per_node=-1),
+        lambda: ScaleFree(0),
+    ):
         with pytest.raises(InputError):
             bad()

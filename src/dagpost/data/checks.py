@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import lapack
 
 from dagpost.data.dataset import Dataset
 from dagpost.data.names import printable
@@ -82,11 +82,13 @@ def _check_dependence(data: Dataset) -> None:
         a, b = printable(data.names[i]), printable(data.names[j])
         if (values[:, i] == values[:, j]).all():
             raise InputError(f"columns '{a}' and '{b}' are identical: drop one")
-        if data.observations > 2 and np.abs(scaled[:, i] - np.sign(correlation[i, j]) * scaled[:, j]).max() < np.sqrt(DEPENDENT):
+        if data.observations > 2 and np.abs(scaled[:, i] - np.sign(correlation[i, j]) * scaled[:, j]).max() < np.sqrt(
+            DEPENDENT
+        ):
             raise InputError(f"columns '{a}' and '{b}' are multiples of each other: drop one")
     if data.observations <= data.nodes:
         return  # always dependent; the caller warns
-    factor, pivots, rank, _ = dpstrf(correlation, tol=DEPENDENT, lower=1)
+    _, pivots, rank, _ = lapack.dpstrf(correlation, tol=DEPENDENT, lower=1)  # pyright: ignore
     if rank == data.nodes:
         return
     pivots = pivots - 1
@@ -94,6 +96,4 @@ def _check_dependence(data: Dataset) -> None:
     weights = np.linalg.lstsq(scaled[:, basis], scaled[:, culprit], rcond=None)[0]
     involved = sorted(int(i) for i in basis[np.abs(weights) > 1e-6])
     shown = ", ".join(f"'{printable(data.names[i])}'" for i in involved[:5]) + (", …" if len(involved) > 5 else "")
-    raise InputError(
-        f"column '{printable(data.names[culprit])}' is a linear combination of {shown}: drop one of them"
-    )
+    raise InputError(f"column '{printable(data.names[culprit])}' is a linear combination of {shown}: drop one of them")

@@ -177,9 +177,7 @@ def _has_decimal_comma(text: str) -> bool:
 
 def _missing(name: str, row: int, count: int) -> InputError:
     values = "1 missing value" if count == 1 else f"{count} missing values"
-    return InputError(
-        f"column '{name}' has {values}, the first in row {row + 1}: drop those rows or fill them in"
-    )
+    return InputError(f"column '{name}' has {values}, the first in row {row + 1}: drop those rows or fill them in")
 
 
 def numeric_matrix(values: Any) -> np.ndarray:

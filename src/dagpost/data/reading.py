@@ -154,10 +154,12 @@ def _drop_index(frame: pd.DataFrame, shown: str) -> pd.DataFrame:
     first = frame.columns[0] if frame.shape[1] > 1 else None
     if first is None or not (str(first).strip() == "" or str(first).startswith("Unnamed:")):
         return frame
-    column = pd.to_numeric(frame.iloc[:, 0], errors="coerce").to_numpy()
+    column = np.asarray(pd.to_numeric(frame.iloc[:, 0], errors="coerce"), dtype=float)
     if np.array_equal(column, np.arange(len(frame)) + column[0]):
         warnings.warn(
-            f"{shown}: left out the first column, which has no name and counts the rows", DataWarning, stacklevel=5
+            f"{shown}: left out the first column, which has no name and counts the rows",
+            DataWarning,
+            stacklevel=5,
         )
         return frame.iloc[:, 1:]
     return frame

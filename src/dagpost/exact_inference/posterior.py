@@ -10,7 +10,6 @@ from typing import Any, Literal
 import jax
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
 
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.errors import InputError, nearest
@@ -20,6 +19,7 @@ from dagpost.exact_inference.optimum import most_probable_graph
 from dagpost.exact_inference.sampling import draw_graphs
 from dagpost.graphs import all_dags
 from dagpost.models import Model, Statistics, as_model
+from dagpost.numerics import log_sum
 from dagpost.posterior import Posterior, log_prior_of
 from dagpost.priors import GraphPrior, InDegreePrior, as_prior
 from dagpost.progress import progress_bar
@@ -70,9 +70,7 @@ class ExactPosterior(Posterior):
         assert self.parent_probabilities is not None
         row = self.parent_probabilities[j]
         order = np.argsort(-row, kind="stable")[:top]
-        return [
-            (tuple(n for i, n in enumerate(self.names) if s >> i & 1), float(row[s])) for s in order if row[s] > 0
-        ]
+        return [(tuple(n for i, n in enumerate(self.names) if s >> i & 1), float(row[s])) for s in order if row[s] > 0]
 
     def sample(self, draws: int, seed: int) -> Graphs:
         """Independent exact draws of DAGs."""
@@ -139,7 +137,7 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
     graphs = _dags(data.nodes)
     log_prior = log_prior_of(graphs, prior)
     log_joint = log_prior + model.log_evidence_of(graphs, stats)
-    log_normaliser = float(logsumexp(log_joint))
+    log_normaliser = log_sum(log_joint)
     probabilities = np.exp(log_joint - log_normaliser)
     families = np.zeros((data.nodes, 1 << data.nodes))
     for j, sets in enumerate(codes(graphs).T):
@@ -152,7 +150,7 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
         prior=prior,
         log_joint=log_joint,
         info={"method": "exact", "algorithm": "enumerate"},
-        log_evidence=float(log_normaliser - logsumexp(log_prior)),
+        log_evidence=float(log_normaliser - log_sum(log_prior)),
         log_normaliser=log_normaliser,
         parent_probabilities=families,
         best=graphs[log_joint.argmax()],

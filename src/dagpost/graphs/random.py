@@ -18,6 +18,7 @@ from math import comb, inf, log
 import networkx as nx
 import numpy as np
 
+from dagpost.numerics import log_sum
 from dagpost.typing import Graph
 
 
@@ -54,13 +55,13 @@ class InDegreeLayers:
         self._log_d = np.full((d + 1, d + 1), -inf)  # log D(u, r)
         for u in range(1, d):
             for r in range(1, u + 1):
-                self._log_d[u, r] = _log_sum(self._parent_counts(u, r))
+                self._log_d[u, r] = log_sum(self._parent_counts(u, r))
         self._log_b = np.full((d + 1, d + 1), -inf)
         self._log_b[d, :] = 0.0
         for u in range(d - 1, 0, -1):
             for r in range(1, u + 1):
-                self._log_b[u, r] = _log_sum(self._next_layers(u, r))
-        self.log_normaliser = _log_sum(self._next_layers(0, 0))
+                self._log_b[u, r] = log_sum(self._next_layers(u, r))
+        self.log_normaliser = log_sum(self._next_layers(0, 0))
 
     def _parent_counts(self, u: int, r: int) -> np.ndarray:
         """Log weight of each in-degree p for a node that needs a parent in the last layer."""
@@ -100,11 +101,6 @@ class InDegreeLayers:
         k = _choose(rng, ways)
         earlier = rng.choice(placed[: u - r], p - k, replace=False)
         return np.concatenate([earlier, rng.choice(placed[u - r :], k, replace=False)])
-
-
-def _log_sum(values: np.ndarray) -> float:
-    top = values.max()
-    return -inf if top == -inf else float(top + log(np.exp(values - top).sum()))
 
 
 def _choose(rng: np.random.Generator, log_weights: np.ndarray) -> int:

@@ -65,7 +65,7 @@ class Model(abc.ABC):
     soft: ClassVar[bool] = True
     """Whether the family score is defined for edges between 0 and 1."""
 
-    has_evidence: bool = False
+    has_evidence: ClassVar[bool] = False
     """Whether `log_evidence` has a closed form."""
 
     theta_axes: Any = 0

@@ -107,9 +107,7 @@ class BGe(Model):
         matrix = prior_matrix + scatter + weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
         mean = prior_mean + (count / (count + self.alpha_mu))[:, None] * shift
         table = self._table(matrix, prior_matrix, count, group)
-        return Statistics(
-            BgeShare(table, mean, count + self.alpha_mu, count), GramNode(np.arange(d), group)
-        )
+        return Statistics(BgeShare(table, mean, count + self.alpha_mu, count), GramNode(np.arange(d), group))
 
     def _table(self, matrix, prior_matrix, count, group) -> ConjugateTable:
         d = matrix.shape[-1]

@@ -179,4 +179,3 @@ def _soft_factor(matrix, m, node):
     solved = solve_triangular(lower, m * unit[:, node], lower=True)
     log_determinant = jnp.sum(m * jnp.log(diagonal)) + 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
     return log_determinant, diagonal[node] * (1.0 - jnp.sum(solved**2))
-

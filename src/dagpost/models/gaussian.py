@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import lgamma, log, pi
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,10 @@ class Noise(NamedTuple):
     def learned(self) -> bool:
         return self.variance is None
 
+    def of(self, log_variance: Any) -> Any:
+        """The variance: the fixed one, or that of the parameter."""
+        return jnp.exp(log_variance) if self.learned else self.variance
+
     def log_prior(self, log_variance):
         a, b = self.shape, self.rate
         return a * log(b) - lgamma(a) - a * log_variance - b * jnp.exp(-log_variance)
@@ -41,13 +45,17 @@ class Noise(NamedTuple):
         return jnp.log(self.rate) - jnp.log(jax.random.gamma(key, self.shape, shape))
 
     def check(self) -> None:
-        for name, value in (("noise_variance", self.variance), ("noise_shape", self.shape), ("noise_rate", self.rate)):
+        for name, value in (
+            ("noise_variance", self.variance),
+            ("noise_shape", self.shape),
+            ("noise_rate", self.rate),
+        ):
             if value is not None and not (np.isfinite(value) and value > 0):
                 raise InputError(f"{name}={value!r}: give a number above 0")
 
 
 def grams(data: Dataset, centre: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """For each distinct intervention column: `XᵀX` (centred on request), means and row counts; then each node's group."""
+    """`XᵀX` (centred on request), means and row counts for each distinct intervention column; each node's group."""
     regimes, group = data.regimes
     d = data.nodes
     products = np.empty((len(regimes), d, d))

@@ -73,8 +73,8 @@ class LinearGaussian(Model):
     def _split(self, theta_j: Theta):
         """Weights and noise variance of one node."""
         if self.noise.learned:
-            return theta_j.weights, jnp.exp(theta_j.log_variance)
-        return theta_j, self.noise_variance
+            return theta_j.weights, self.noise.of(theta_j.log_variance)
+        return theta_j, self.noise.of(None)
 
     # ---- the score
 
@@ -159,7 +159,7 @@ class LinearGaussian(Model):
                 mean = cho_solve(factor, c_pj / variance)
                 spread = 1.0
             if len(parents):
-                noise = solve_triangular(factor[0], rng.standard_normal(len(parents)), lower=True, trans="T")
+                noise = solve_triangular(factor[0], rng.standard_normal(len(parents)), lower=True, trans=1)
                 weights[parents, j] = mean + spread * noise
             log_variance[j] = np.log(variance)
         return LinearTheta(weights, log_variance) if self.noise.learned else weights

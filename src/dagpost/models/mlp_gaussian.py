@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import pi
 from typing import Any, ClassVar, NamedTuple
 
@@ -78,14 +79,11 @@ class MlpGaussian(Model):
                 signal = act(signal)
         return signal[..., 0]
 
-    def _variance(self, theta_j: Theta):
-        return jnp.exp(theta_j.log_variance) if self.noise.learned else self.noise_variance
-
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         (values,), (j, observed) = stats_j
         values = jnp.asarray(values)
         mean = self.network(values * g_j, theta_j)
-        variance = self._variance(theta_j)
+        variance = self.noise.of(theta_j.log_variance)
         squares = jnp.sum(observed * (values[:, j] - mean) ** 2)
         return -0.5 * (squares / variance + jnp.sum(observed) * jnp.log(2 * pi * variance))
 
@@ -102,7 +100,7 @@ class MlpGaussian(Model):
         widths = (d, *self.hidden, 1)
         weights = tuple(
             self.weight_scale * jax.random.normal(jax.random.fold_in(key_weights, layer), (d, *shape))
-            for layer, shape in enumerate(zip(widths[:-1], widths[1:]))
+            for layer, shape in enumerate(pairwise(widths))
         )
         biases = tuple(
             self.weight_scale * jax.random.normal(jax.random.fold_in(key_biases, layer), (d, width))
@@ -119,4 +117,4 @@ class MlpGaussian(Model):
 
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return self.network(inputs, theta_j) + jnp.sqrt(self._variance(theta_j)) * noise
+        return self.network(inputs, theta_j) + jnp.sqrt(self.noise.of(theta_j.log_variance)) * noise

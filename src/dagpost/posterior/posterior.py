@@ -10,11 +10,11 @@ import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
-from scipy.special import logsumexp
 
 from dagpost.errors import InputError, nearest
 from dagpost.graphs import essential_graph, is_acyclic
 from dagpost.models import Model
+from dagpost.numerics import log_sum
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Theta
 
@@ -54,9 +54,9 @@ class Posterior:
         if not is_acyclic(graphs).all():
             raise InputError(f"graph {int(np.argmin(is_acyclic(graphs)))} of the posterior has a cycle")
         weights = np.array(self.log_weights, dtype=np.float64)
-        if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(logsumexp(weights)):
+        if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum(weights)):
             raise InputError("log_weights must hold one number for each graph, not all of them -inf")
-        weights = weights - logsumexp(weights)
+        weights = weights - log_sum(weights)
         for array in (graphs, weights):
             array.setflags(write=False)
         object.__setattr__(self, "graphs", graphs)
@@ -67,7 +67,8 @@ class Posterior:
 
     def __repr__(self) -> str:
         method = self.info.get("method", "posterior")
-        return f"{type(self).__name__}({method}: {len(self)} graphs on {self.nodes} nodes, {self.expected_edges:.1f} edges)"
+        size = f"{len(self)} graphs on {self.nodes} nodes, {self.expected_edges:.1f} edges"
+        return f"{type(self).__name__}({method}: {size})"
 
     @property
     def nodes(self) -> int:
@@ -100,7 +101,10 @@ class Posterior:
     def merged(self) -> Posterior:
         """Identical graphs (with identical parameters) joined into one, their weights added up."""
         leaves = [np.asarray(leaf).reshape(len(self), -1) for leaf in jax.tree.leaves(self.theta)]
-        rows = [b"".join(part[m].tobytes() for part in (self.graphs.reshape(len(self), -1), *leaves)) for m in range(len(self))]
+        rows = [
+            b"".join(part[m].tobytes() for part in (self.graphs.reshape(len(self), -1), *leaves))
+            for m in range(len(self))
+        ]
         first: dict[bytes, int] = {}
         member = np.array([first.setdefault(row, len(first)) for row in rows])
         if len(first) == len(self):
@@ -157,9 +161,7 @@ class Posterior:
 
     def essential_graphs(self, top: int | None = None) -> list[WeightedGraph]:
         """Markov equivalence classes and their probabilities, most probable first."""
-        classes, member = np.unique(
-            essential_graph(self.graphs).reshape(len(self), -1), axis=0, return_inverse=True
-        )
+        classes, member = np.unique(essential_graph(self.graphs).reshape(len(self), -1), axis=0, return_inverse=True)
         weight = np.bincount(member.reshape(-1), weights=self.weights)
         order = np.argsort(-weight, kind="stable")[:top]
         return [WeightedGraph(classes[c].reshape(self.nodes, self.nodes), float(weight[c])) for c in order]
@@ -173,7 +175,5 @@ class Posterior:
         marginals = self.edge_marginals
         cause, effect = np.nonzero(~np.eye(self.nodes, dtype=np.bool_))
         names = np.array(self.names, dtype=object)
-        table = pd.DataFrame(
-            {"cause": names[cause], "effect": names[effect], "probability": marginals[cause, effect]}
-        )
+        table = pd.DataFrame({"cause": names[cause], "effect": names[effect], "probability": marginals[cause, effect]})
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)

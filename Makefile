@@ -1,0 +1,60 @@
+# Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test test-slow mutants check setup setup-bench bench clean
+
+help:
+	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
+	@echo "make test         run the tests (under 10 minutes)"
+	@echo "make test-slow    run the longer tests as well"
+	@echo "make mutants      plant formula errors and see that a test catches each"
+	@echo "make check        ruff and pyright"
+	@echo "make setup        virtual environment in .venv with the development extra"
+	@echo "make setup-bench  add what benchmarks and comparisons with other libraries need"
+	@echo "make bench        measure, print tables"
+
+$(VENV)/core: pyproject.toml constraints.txt
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(PIP) --editable '.[dev]'
+	touch $@
+
+# dibs-lib asks for Jupyter, which it does not need: install it without its dependencies
+$(VENV)/bench: $(VENV)/dev
+	$(PIP) --editable '.[bench]'
+	$(PIP) --no-deps dibs-lib
+	touch $@
+
+setup: $(VENV)/dev
+
+setup-bench: $(VENV)/bench
+
+demo: $(VENV)/core
+	$(BIN)/python examples/sachs_demo.py
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+mutants: $(VENV)/dev
+	$(BIN)/python tests/mutants.py
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/scores.py
+	$(BIN)/python benchmarks/exact.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

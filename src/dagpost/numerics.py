@@ -1,0 +1,13 @@
+"""Sums of very small or very large numbers, held as logarithms."""
+
+from __future__ import annotations
+
+from math import inf, log
+
+import numpy as np
+
+
+def log_sum(values: np.ndarray) -> float:
+    """`log sum exp(values)`; -inf for an empty sum or one of zeros."""
+    top = float(np.max(values, initial=-inf))
+    return top + log(np.exp(values - top).sum()) if np.isfinite(top) else top

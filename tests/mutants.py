@@ -1,0 +1,96 @@
+"""Plant one formula error at a time and see that a test catches it.
+
+    python tests/mutants.py [word to select mutants by]
+
+Each mutant is a copy of the source with one replacement, on which the named tests run. A mutant that
+survives is a hole in the tests: the command then ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# (file, what is right, what is planted, tests that should notice)
+MUTANTS = [
+    ("models/bge.py", "weight = count * self.alpha_mu / (count + self.alpha_mu)", "weight = count * self.degrees(d) / (count + self.degrees(d))", "models/test_bge.py"),
+    ("models/bge.py", "(self.degrees(d) - d - 1) / (self.alpha_mu + 1)", "(self.degrees(d) - d + 1) / (self.alpha_mu + 1)", "models/test_bge.py"),
+    ("models/bge.py", "(self.degrees(d) - d + np.arange(d) + 1) / 2", "(self.degrees(d) - d + np.arange(d)) / 2", "models/test_bge.py"),
+    ("models/bge.py", "0.5 * np.log(self.alpha_mu / (count + self.alpha_mu))[:, None]", "0.0 * count[:, None]", "models/test_bge.py"),
+    ("models/bge.py", "mean = prior_mean + (count / (count + self.alpha_mu))[:, None] * shift", "mean = prior_mean + 0 * shift", "models/test_bge.py"),
+    ("models/bge.py", "scatter, sample_mean, count, group = grams(data, centre=True)", "scatter, sample_mean, count, group = grams(data)", "models/test_bge.py"),
+    ("models/conjugate.py", "- 0.5 * log_determinant\n        + 0.5 * prior_determinant\n        - table", "- 0.5 * log_determinant\n        - table", "models/test_linear_gaussian.py"),
+    ("models/conjugate.py", "prior_schur = table.prior_matrix[j, j]", "prior_schur = 1.0", "models/test_bge.py"),
+    ("models/conjugate.py", "row = parents[a] if a < p else j", "row = parents[a] if a < p - 1 else j", "models/test_linear_gaussian.py"),
+    ("models/conjugate.py", "if graphs[m, i, j]:", "if graphs[m, j, i]:", "models/test_contract.py"),
+    ("models/conjugate.py", "block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2)", "block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m)", "models/test_contract.py"),
+    ("models/conjugate.py", "diagonal[node] * (1.0 - jnp.sum(solved**2))", "diagonal[node] * (1.0 - jnp.sum(solved))", "models/test_contract.py"),
+    ("models/linear_gaussian.py", "constant = -count / 2 * log(2 * pi * variance) + precision / 2", "constant = -count / 2 * log(2 * pi * variance)", "models/test_linear_gaussian.py"),
+    ("models/linear_gaussian.py", "power, offset, scale, linear = a + count / 2, b - precision / 2, 0.5, 0.0", "power, offset, scale, linear = a + count / 2, b, 0.5, 0.0", "models/test_linear_gaussian.py"),
+    ("models/linear_gaussian.py", "out = jnp.sum(g_j * log_normal(weights, spread))", "out = jnp.sum(log_normal(weights, spread))", "models/test_linear_gaussian.py"),
+    ("models/linear_gaussian.py", "spread = self.weight_scale**2 * (variance if self.noise.learned else 1.0)", "spread = self.weight_scale**2", "models/test_linear_gaussian.py"),
+    ("models/linear_gaussian.py", "spread = np.sqrt(variance)", "spread = 1.0", "models/test_linear_gaussian.py"),
+    ("models/linear_gaussian.py", "gram[j, j] - 2 * w @ gram[:, j] + w @ gram @ w", "gram[j, j] - w @ gram[:, j] + w @ gram @ w", "models/test_linear_gaussian.py"),
+    ("models/gaussian.py", "- a * log_variance - b", "- (a + 1) * log_variance - b", "models/test_mlp_gaussian.py"),
+    ("models/mlp_gaussian.py", "out = jnp.sum(g_j[:, None] * log_normal(first, spread))", "out = jnp.sum(log_normal(first, spread))", "models/test_mlp_gaussian.py"),
+    ("models/mlp_gaussian.py", "mean = self.network(values * g_j, theta_j)", "mean = self.network(values, theta_j)", "models/test_mlp_gaussian.py"),
+    ("models/mlp_gaussian.py", "squares = jnp.sum(observed * (values[:, j] - mean) ** 2)", "squares = jnp.sum((values[:, j] - mean) ** 2)", "models/test_contract.py"),
+    ("models/base.py", "(~data.intervened.T)", "(data.intervened.T >= 0)", "models/test_contract.py"),
+    ("graphs/essential.py", "if graph[z, y] and z != x and not graph[z, x]:", "if graph[z, y] and z != x and not graph[x, z]:", "graphs/test_essential.py"),
+    ("graphs/essential.py", "if not graph[w, y]:", "if graph[w, y]:", "graphs/test_essential.py"),
+    ("graphs/acyclicity.py", "return _power(jnp.asarray(graph), graph.shape[-1] - 1).T", "return _power(jnp.asarray(graph), graph.shape[-1] - 1)", "graphs/test_acyclicity.py"),
+    ("graphs/distance.py", "pair = differs | np.swapaxes(differs, -1, -2)", "pair = differs", "graphs/test_distance.py"),
+    ("priors/erdos_renyi.py", "((d - 1) / 2 - parents) * jnp.log1p(-q)", "(d - 1) / 2 * jnp.log1p(-q)", "priors/test_priors.py"),
+    ("priors/scale_free.py", "-self.exponent * jnp.log1p(parents)", "-self.exponent * jnp.log(2 + parents)", "priors/test_priors.py"),
+    ("exact_inference/layers.py", "rho = 1.0 - rest[k]\n        upper", "rho = 1.0\n        upper", "exact_inference/test_layers.py"),
+    ("exact_inference/layers.py", "minus[chunk, nodes[k], placed & ~layer] += derivative * rest[k]", "minus[chunk, nodes[k], placed & ~layer] += derivative", "exact_inference/test_layers.py"),
+    ("exact_inference/posterior.py", "log_evidence=layers.log_normaliser - log_prior_normaliser", "log_evidence=layers.log_normaliser", "exact_inference/test_exact.py"),
+    ("exact_inference/posterior.py", "marginals=(families @ members(d)).T", "marginals=families @ members(d)", "exact_inference/test_exact.py"),
+    ("posterior/density.py", "return log_prior + model.log_evidence_of(graphs, stats)", "return model.log_evidence_of(graphs, stats)", "posterior/test_posterior.py"),
+    ("posterior/density.py", "return log_prior + np.asarray(score(", "return np.asarray(score(", "posterior/test_posterior.py"),
+    ("posterior/posterior.py", "merged = self.merged()\n        assert", "merged = self\n        assert", "posterior/test_posterior.py"),
+    ("metrics.py", "max(0.0, 1.0 - q.sum())", "0.0", "test_metrics.py"),
+    ("simulation.py", "theta + shift * np.sign(theta)", "theta + shift", "test_simulation.py"),
+]  # fmt: skip
+
+
+def caught(file: str, right: str, wrong: str, tests: str) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copy)
+        path = copy / "dagpost" / file
+        text = path.read_text()
+        if text.count(right) != 1:
+            raise SystemExit(f"{file}: the text to replace stands there {text.count(right)} times: {right!r}")
+        path.write_text(text.replace(right, wrong))
+        environment = {**os.environ, "PYTHONPATH": str(copy)}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(ROOT / "tests" / tests)]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        return done.returncode == 1
+
+
+def main() -> None:
+    chosen = [m for m in MUTANTS if len(sys.argv) < 2 or any(sys.argv[1] in part for part in m)]
+    survivors = 0
+    for number, mutant in enumerate(chosen, start=1):
+        started = time.perf_counter()
+        noticed = caught(*mutant)
+        survivors += not noticed
+        verdict = "caught  " if noticed else "SURVIVED"
+        print(
+            f"{number:>3}/{len(chosen)} {verdict} {mutant[0]}: {mutant[2]!r:.80} ({time.perf_counter() - started:.0f} s)",
+            flush=True,
+        )
+    print(f"{len(chosen) - survivors} of {len(chosen)} planted errors caught")
+    sys.exit(1 if survivors else 0)
+
+
+if __name__ == "__main__":
+    main()
