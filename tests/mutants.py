@@ -30,7 +30,7 @@ MUTANTS = [
     ("models/conjugate.py", "prior_schur = table.prior_matrix[j, j]", "prior_schur = 1.0", "models/test_bge.py"),
     ("models/conjugate.py", "row = parents[a] if a < p else j", "row = parents[a] if a < p - 1 else j", "models/test_linear_gaussian.py"),
     ("models/conjugate.py", "if graphs[m, i, j]:", "if graphs[m, j, i]:", "models/test_contract.py"),
-    ("models/conjugate.py", "block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2)", "block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m)", "models/test_contract.py"),
+    ("models/conjugate.py", "block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2)", "block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m)", "models/test_conjugate.py"),
     ("models/conjugate.py", "diagonal[node] * (1.0 - jnp.sum(solved**2))", "diagonal[node] * (1.0 - jnp.sum(solved))", "models/test_contract.py"),
     ("models/linear_gaussian.py", "constant = -count / 2 * log(2 * pi * variance) + precision / 2", "constant = -count / 2 * log(2 * pi * variance)", "models/test_linear_gaussian.py"),
     ("models/linear_gaussian.py", "power, offset, scale, linear = a + count / 2, b - precision / 2, 0.5, 0.0", "power, offset, scale, linear = a + count / 2, b, 0.5, 0.0", "models/test_linear_gaussian.py"),
