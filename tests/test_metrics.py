@@ -128,3 +128,19 @@ def test_errors_name_the_cause(exact, sim):
         metrics.negative_log_likelihood(exact, dp.Dataset(np.zeros((3, 4))))
     with pytest.raises(InputError, match="no data set"):
         metrics.negative_log_likelihood(exact, [])
+
+
+def test_columns_are_aligned_by_name(sim):
+    frame = sim.train.frame().rename(columns=dict(zip(sim.train.names, "abcde")))
+    post = dp.exact(frame, "bge")
+    held_out = sim.test.frame().rename(columns=dict(zip(sim.test.names, "abcde")))
+    expected = metrics.negative_log_likelihood(post, held_out)
+    assert metrics.negative_log_likelihood(post, held_out[list("ecabd")]) == pytest.approx(expected, rel=1e-12)
+    assert metrics.negative_log_likelihood(post, sim.test.values) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(InputError, match="no column 'a'"):
+        metrics.negative_log_likelihood(post, held_out.rename(columns={"a": "q"}))
+    shuffled = dp.exact(frame[list("ecabd")], "bge")
+    assert metrics.total_variation(shuffled, post) == pytest.approx(0, abs=1e-9)
+    assert metrics.edge_marginal_maximum(shuffled, post) == pytest.approx(0, abs=1e-9)
+    with pytest.raises(InputError, match="not about the same nodes"):
+        metrics.total_variation(dp.exact(sim.train, "bge"), post)

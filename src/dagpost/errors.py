@@ -14,6 +14,20 @@ class DataWarning(UserWarning):
     """The input can be used, but a person would want to know this about it."""
 
 
+def whole_number(name: str, value: object, least: int) -> int:
+    """The value as an int, or an error that names the option."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:  # type: ignore[attr-defined]
+        raise InputError(f"{name}={value!r}: give a whole number, at least {least}")
+    return value.__index__()  # type: ignore[attr-defined]
+
+
+def positive(name: str, value: object) -> float:
+    """The value as a float above 0, or an error that names the option."""
+    if isinstance(value, str | bool) or not hasattr(value, "__float__") or not 0 < float(value) < float("inf"):  # type: ignore[arg-type]
+        raise InputError(f"{name}={value!r}: give a number above 0")
+    return float(value)  # type: ignore[arg-type]
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """A phrase that suggests the closest known word, or lists all of them.
 

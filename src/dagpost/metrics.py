@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,8 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from dagpost.data import Dataset
-from dagpost.errors import InputError
+from dagpost.data import Dataset, as_dataset
+from dagpost.errors import InputError, nearest
 from dagpost.exact_inference import ExactPosterior
 from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
@@ -83,18 +82,29 @@ def expected_edges(post: Posterior) -> float:
 # ---- against data
 
 
-def negative_log_likelihood(post: Posterior, data: Dataset | Sequence[Dataset]) -> float:
+def _columns_of(post: Posterior, data: Dataset) -> Dataset:
+    """The data with their columns in the posterior's order of names; data without names go by position."""
+    if data.nodes != post.nodes:
+        raise InputError(f"the data have {data.nodes} columns, the posterior {post.nodes} nodes")
+    if data.names == post.names or data.names == tuple(f"x{j}" for j in range(data.nodes)):
+        return data
+    missing = [n for n in post.names if n not in data.names]
+    if missing:
+        raise InputError(f"the data have no column {missing[0]!r}: {nearest(missing[0], data.names)}")
+    return data.columns(post.names)
+
+
+def negative_log_likelihood(post: Posterior, data: Any) -> float:
     """`- sum_m w_m log p(data | G_m, Theta_m)`, equation 15; without parameters the marginal `log p(data | G)`.
 
     Entries recorded as intervened on leave the likelihood (equation E.4), so the same call gives neg. LL,
     neg. MLL, I-LL and I-MLL. Of several data sets it is the mean.
     """
-    if not isinstance(data, Dataset):
+    if isinstance(data, list | tuple):
         if len(data) == 0:
             raise InputError("no data set to evaluate on")
         return float(np.mean([negative_log_likelihood(post, one) for one in data]))
-    if data.nodes != post.nodes:
-        raise InputError(f"the data have {data.nodes} columns, the posterior {post.nodes} nodes")
+    data = _columns_of(post, as_dataset(data))
     used = np.flatnonzero(post.weights > 0)
     theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
     return -float(post.weights[used] @ post.model.log_likelihoods(post.graphs[used], theta, data))
@@ -104,12 +114,26 @@ def negative_log_likelihood(post: Posterior, data: Dataset | Sequence[Dataset]) 
 
 
 def _on_common_support(post: Posterior, exact: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
-    merged = _graphs_only(post)
+    merged = _graphs_only(post, exact)
     return merged.weights, np.exp(exact.log_probability(merged.graphs))
 
 
-def _graphs_only(post: Posterior) -> Posterior:
-    return Posterior(post.graphs, post.log_weights, post.names, post.model, post.prior).merged()
+def _order(post: Posterior, other: Posterior) -> list[int]:
+    """Where the nodes of `other` stand in `post`, by name."""
+    if set(post.names) != set(other.names):
+        raise InputError("the two posteriors are not about the same nodes")
+    return [post.names.index(name) for name in other.names]
+
+
+def _graphs_only(post: Posterior, exact: Posterior) -> Posterior:
+    order = _order(post, exact)
+    graphs = post.graphs[:, order][:, :, order]
+    return Posterior(graphs, post.log_weights, exact.names, post.model, post.prior).merged()
+
+
+def _marginal_errors(post: Posterior, exact: Posterior) -> np.ndarray:
+    order = _order(post, exact)
+    return post.edge_marginals[np.ix_(order, order)] - exact.edge_marginals
 
 
 def total_variation(post: Posterior, exact: ExactPosterior) -> float:
@@ -120,7 +144,7 @@ def total_variation(post: Posterior, exact: ExactPosterior) -> float:
 
 def kl_divergence(post: Posterior, exact: ExactPosterior) -> float:
     """`KL(post || exact)`; finite, since an exact posterior covers every DAG."""
-    merged = _graphs_only(post)
+    merged = _graphs_only(post, exact)
     used = merged.weights > 0
     difference = merged.log_weights[used] - exact.log_probability(merged.graphs[used])
     return float(merged.weights[used] @ difference)
@@ -129,9 +153,9 @@ def kl_divergence(post: Posterior, exact: ExactPosterior) -> float:
 def edge_marginal_rmse(post: Posterior, exact: Posterior) -> float:
     """Root mean squared error of the edge marginals over the d (d - 1) possible edges."""
     off = ~np.eye(post.nodes, dtype=np.bool_)
-    return float(np.sqrt(np.mean((post.edge_marginals - exact.edge_marginals)[off] ** 2)))
+    return float(np.sqrt(np.mean(_marginal_errors(post, exact)[off] ** 2)))
 
 
 def edge_marginal_maximum(post: Posterior, exact: Posterior) -> float:
     """Largest error of an edge marginal."""
-    return float(np.abs(post.edge_marginals - exact.edge_marginals).max())
+    return float(np.abs(_marginal_errors(post, exact)).max())

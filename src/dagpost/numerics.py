@@ -11,3 +11,9 @@ def log_sum(values: np.ndarray) -> float:
     """`log sum exp(values)`; -inf for an empty sum or one of zeros."""
     top = float(np.max(values, initial=-inf))
     return top + log(np.exp(values - top).sum()) if np.isfinite(top) else top
+
+
+def log_normalised(values: np.ndarray) -> np.ndarray:
+    """`values - log_sum(values)`, without the rounding of a large common offset."""
+    shifted = values - np.max(values)
+    return shifted - log(np.exp(shifted).sum())

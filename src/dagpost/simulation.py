@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from dagpost.data import Dataset
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, nearest, whole_number
 from dagpost.models import LinearGaussian, Model, as_model
 from dagpost.priors import GraphPrior, InDegreePrior, as_prior
 from dagpost.randomness import generator, key_from_seed
@@ -98,15 +98,10 @@ def _shifted(model: Model, theta: Theta, shift: float) -> Theta:
 
 
 def _check(nodes, observations, test_observations, interventional_sets, intervened_share, source) -> None:
-    if nodes < 1:
-        raise InputError(f"nodes={nodes!r}: give at least 1")
-    for name, value in (
-        ("observations", observations),
-        ("test_observations", test_observations),
-        ("interventional_sets", interventional_sets),
-    ):
-        if value < 0:
-            raise InputError(f"{name}={value!r}: give 0 or more")
+    whole_number("nodes", nodes, least=1)
+    whole_number("observations", observations, least=0)
+    whole_number("test_observations", test_observations, least=0)
+    whole_number("interventional_sets", interventional_sets, least=0)
     if not 0 < intervened_share <= 1:
         raise InputError(f"intervened_share={intervened_share!r}: give a share above 0, up to 1")
     if source not in ("paper", "density"):

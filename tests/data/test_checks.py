@@ -24,9 +24,11 @@ def changed(column, values):
         (changed(1, 7.0), r"column 'x1' is constant \(value 7\)"),
         (changed(1, 1e9 + 1e-7 * GOOD[:, 1]), "column 'x1' is nearly constant"),
         (changed(2, GOOD[:, 0]), "columns 'x0' and 'x2' are identical"),
-        (changed(2, -3 * GOOD[:, 0] + 1), "columns 'x0' and 'x2' are multiples of each other"),
+        (changed(2, -3 * GOOD[:, 0] + 1), "columns 'x0' and 'x2' are the same up to scale and offset"),
         (changed(2, GOOD[:, 0] + 2 * GOOD[:, 1]), "is a linear combination of"),
         (changed(1, 1e200 * GOOD[:, 1]), "column 'x1' reaches .*overflows"),
+        (changed(1, 1e-200 * GOOD[:, 1]), "column 'x1' has values too small"),
+        (changed(1, 1e8 + GOOD[:, 1]), "column 'x1' is nearly constant"),
     ],
 )
 def test_faults_are_named(values, message):

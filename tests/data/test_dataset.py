@@ -176,3 +176,63 @@ def test_rows_keep_everything_else():
     mask[3, 1] = True
     part = as_dataset(GOOD, names=["a", "b", "c"], interventions=mask).rows(slice(2, 5))
     assert part.observations == 3 and part.names == ("a", "b", "c") and part.intervened[1, 1]
+
+
+def test_a_frame_given_to_the_constructor_keeps_its_names():
+    frame = pd.DataFrame(GOOD, columns=["Erk 1/2", "b", "c"])
+    assert dp_dataset(frame).names == ("Erk 1/2", "b", "c")
+    with pytest.raises(InputError, match="column 'b' has 1 missing value"):
+        dp_dataset(frame.assign(b=frame.b.where(frame.index != 4)))
+
+
+def dp_dataset(*arguments, **options):
+    return Dataset(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (np.ma.masked_array(GOOD, mask=np.arange(60).reshape(20, 3) == 31), "column 'x1' has 1 missing value"),
+        ([[1.0, 2.0], [3.0]], "different lengths"),
+        (np.zeros((2, 2), dtype=[("a", float)]), "structured array"),
+        ([[10**400, 1], [2, 3]], "too large for a float"),
+        (None, "not a table"),
+        ({"a": 1}, "not a table"),
+    ],
+)
+def test_foreign_shapes_are_named(values, message):
+    with pytest.raises(InputError, match=message):
+        Dataset(values)
+
+
+def test_decimals_and_fractions_are_numbers():
+    from decimal import Decimal
+    from fractions import Fraction
+
+    data = Dataset([[Decimal("1.5"), Fraction(1, 4)], [Decimal("2"), Fraction(3)]])
+    np.testing.assert_array_equal(data.values, [[1.5, 0.25], [2, 3]])
+
+
+@pytest.mark.parametrize("name", [None, float("nan")])
+def test_missing_names_are_empty_names(name):
+    with pytest.raises(InputError, match="column 2 has an empty name"):
+        Dataset(GOOD, ("a", name, "c"))
+
+
+@pytest.mark.parametrize("name", ["a\u200b", "\u202eabc", "a\u2028b"])
+def test_invisible_characters_are_refused(name):
+    with pytest.raises(InputError, match="invisible character"):
+        Dataset(GOOD, ("a", name, "c"))
+
+
+def test_masks_are_aligned_by_name():
+    mask = pd.DataFrame({"c": np.arange(20) < 5, "a": False})
+    data = as_dataset(GOOD, names=["a", "b", "c"], interventions=mask)
+    np.testing.assert_array_equal(data.intervened.sum(axis=0), [0, 0, 5])
+    with pytest.raises(InputError, match="unknown column: known: 'a', 'b', 'c'"):
+        as_dataset(GOOD, names=["a", "b", "c"], interventions=mask.rename(columns={"c": "zzz"}))
+
+
+def test_columns_can_be_picked_by_name():
+    data = as_dataset(GOOD, names=["a", "b", "c"]).standardised().columns(["c", "a"])
+    assert data.names == ("c", "a") and data.scaling.mean.shape == (2,)

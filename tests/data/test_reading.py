@@ -99,6 +99,39 @@ def test_compressed_bomb_is_refused(tmp_path):
 
 
 def test_index_column_is_left_out_with_a_warning(tmp_path):
-    with pytest.warns(DataWarning, match="left out the first column"):
+    with pytest.warns(DataWarning, match="only counts the rows"):
         data = read_table(write(tmp_path, ",a,b\n0,1,2\n1,3,5\n"))
     assert data.names == ("a", "b")
+
+
+def test_other_ways_a_file_can_be_wrong(tmp_path):
+    damaged = bytearray(gzip.compress(TABLE.encode() * 50))
+    damaged[40] ^= 0xFF
+    for name, content, message in [
+        ("t.csv.gz", bytes(damaged), "cannot be read"),
+        ("t.csv", b"a,b\n1," + b"9" * 200_000 + b"\n", "not a text table"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "UTF-16"),
+        ("t.csv", b"a|b\n1|2\n", "separated by bars"),
+        ("t.csv", b"a,b\n1,5,2,5\n", "4 values for 2 names"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            read_table(write(tmp_path, content, name))
+    for path in ("", "a\0b.csv", 3):
+        with pytest.raises(InputError, match="not the path of a table"):
+            read_table(path)
+
+
+def test_old_line_endings_and_leading_blank_lines(tmp_path):
+    for content in (TABLE.replace("\n", "\r"), "\n\n" + TABLE):
+        assert read_table(write(tmp_path, content)).values.shape == (2, 3)
+
+
+def test_parquet_bomb_is_refused(tmp_path):
+    pd.DataFrame({"a": np.zeros(100_000), "b": np.zeros(100_000)}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="too large"):
+        read_table(tmp_path / "t.parquet", largest_bytes=1_000_000)
+
+
+def test_counting_column_with_a_name(tmp_path):
+    with pytest.warns(DataWarning, match="only counts the rows"):
+        assert read_table(write(tmp_path, "index,a,b\n1,1,2\n2,3,5\n")).names == ("a", "b")

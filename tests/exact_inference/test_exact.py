@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 import dagpost as dp
 from dagpost.errors import DataWarning, InputError
@@ -150,3 +151,79 @@ def test_equivalent_graphs_of_the_papers_example_score_alike():
     )
     # the paper's single data set lies within the spread over data sets (at most 0.09 for the v-structure)
     np.testing.assert_allclose(found, [published for _, _, published in table.ROWS], atol=0.09)
+
+
+class Contradiction(dp.GraphPrior):
+    """0 -> 1 and 1 -> 0 are both required."""
+
+    name = "contradiction"
+    weights = np.zeros(3)  # an array among the settings must not matter
+    __hash__ = None
+
+    def log_column(self, column, node):
+        import jax.numpy as jnp
+
+        required = jnp.where(node == 0, column[1], jnp.where(node == 1, column[0], 1.0))
+        return jnp.log(required)
+
+    def sample(self, key, d):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("nodes", [4, 6])
+def test_contradictory_prior_is_said(nodes):
+    data = dp.simulate(nodes=nodes, observations=30).train
+    with pytest.raises(InputError, match="no DAG is possible"):
+        dp.exact(data, "bge", Contradiction())
+
+
+def test_draws_with_parameters_still_know_all_graphs(sim):
+    full, drawn = dp.exact(sim.train, "linear"), dp.exact(sim.train, "linear", parameters=True, draws=50)
+    np.testing.assert_array_equal(drawn.log_probability(full.graphs), full.log_weights)
+    feature = lambda g: g[0, 1]  # noqa: E731
+    assert drawn.feature_probability(feature) == full.feature_probability(feature)
+    assert full.feature_probability(feature)[0] == pytest.approx(full.edge_marginals[0, 1], abs=1e-10)
+    assert drawn.weighted("uniform") is drawn and drawn.weighted("posterior") is drawn
+    expected = [
+        float(drawn.prior.log_density(g.astype(float))) + drawn.model.log_likelihood(g, t, sim.train)
+        + multivariate_normal(np.zeros(g.sum() or 1), np.eye(g.sum() or 1)).logpdf(t[g] if g.any() else [0.0])
+        + (0.5 * np.log(2 * np.pi) if not g.any() else 0.0)
+        for g, t in zip(drawn.graphs, drawn.theta)
+    ]  # fmt: skip
+    np.testing.assert_allclose(drawn.log_joint, expected, rtol=1e-6)
+
+
+def test_likelihood_of_drawn_bge_parameters(sim):
+    post = dp.exact(sim.train, "bge", parameters=True, draws=5)
+    for graph, weights, intercept, variance in zip(post.graphs, *post.theta):
+        theta = type(post.theta)(weights, intercept, variance)
+        residual = sim.test.values - intercept - sim.test.values @ weights
+        expected = (-0.5 * (residual**2 / variance + np.log(2 * np.pi * variance))).sum()
+        assert post.model.log_likelihood(graph, theta, sim.test) == pytest.approx(expected, rel=1e-9)
+
+
+def test_probabilities_stay_within_bounds():
+    post = dp.exact(dp.sachs().standardised(), draws=1)
+    assert post.edge_marginals.max() <= 1.0 and post.edge_marginals.min() >= 0.0
+
+
+def test_large_common_offset_of_the_weights():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 4)) + 1000
+    with pytest.warns(DataWarning, match="no intercept"):
+        post = dp.exact(values, "linear")
+    assert post.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert post.sample(10, seed=0).shape == (10, 4, 4)
+
+
+def test_a_thousand_columns_say_the_memory():
+    with pytest.raises(InputError, match="1000 nodes needs over"), pytest.warns(DataWarning):
+        dp.exact(np.random.default_rng(0).normal(size=(50, 1000)))
+
+
+def test_unknown_node_suggests_the_nearest(sim):
+    post = dp.exact(sim.train, "bge")
+    with pytest.raises(InputError, match="unknown node 'x9': known: 'x0'"):
+        post.parents("x9")
+    with pytest.raises(InputError, match="node 9"):
+        post.parents(9)

@@ -58,3 +58,13 @@ def test_soft_score_survives_collinear_columns():
     for _ in range(50):
         column = rng.random(5) ** 0.1
         assert np.isfinite(float(soft_evidence(table, column.astype(np.float32), 2, 0)))
+
+
+def test_single_precision_survives_collinear_parents_at_scale():
+    rng = np.random.default_rng(2)
+    values = 300 * rng.normal(size=(2000, 3))
+    values[:, 2] = values[:, 0] + values[:, 1] + 0.05 * rng.normal(size=2000)
+    model = BGe()
+    stats = model.summarise(Dataset(values))
+    graph = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    assert np.isfinite(float(model.log_joint(graph.astype(np.float32), (), stats)))

@@ -15,6 +15,10 @@ DEPENDENT = 1e-12
 """A column is dependent when the others leave less than this share of its variance."""
 
 
+NEARLY_CONSTANT = 1e-7
+"""A spread below this share of the largest value is refused: scatter matrices would lose all digits to the offset."""
+
+
 def check_for_inference(data: Dataset) -> Dataset:
     """The data, or an error that names the column at fault; warnings for what can be lived with."""
     n, d = data.observations, data.nodes
@@ -55,10 +59,14 @@ def _check_variation(data: Dataset) -> None:
                 f"node '{shown}' was intervened on in every row, so nothing can be learnt of its parents: "
                 "add rows in which it was left alone, or drop the column"
             )
+        if len(values) == 1:
+            raise InputError(f"node '{shown}' was left alone in one row only: add rows, or drop the column")
         if (values == values[0]).all():
             raise InputError(f"column '{shown}' is constant (value {values[0]:g}): drop it or check the file")
         deviations[j] = values.std()
-        if deviations[j] < 1e-10 * np.abs(values).max():
+        if not deviations[j] > 0:
+            raise InputError(f"column '{shown}' has values too small to square ({values[0]:.1e}): rescale the column")
+        if deviations[j] < NEARLY_CONSTANT * np.abs(values).max():
             raise InputError(
                 f"column '{shown}' is nearly constant (it varies by {deviations[j]:.1e} around "
                 f"{values.mean():g}): drop it or subtract its offset"
@@ -85,7 +93,7 @@ def _check_dependence(data: Dataset) -> None:
         if data.observations > 2 and np.abs(scaled[:, i] - np.sign(correlation[i, j]) * scaled[:, j]).max() < np.sqrt(
             DEPENDENT
         ):
-            raise InputError(f"columns '{a}' and '{b}' are multiples of each other: drop one")
+            raise InputError(f"columns '{a}' and '{b}' are the same up to scale and offset: drop one")
     if data.observations <= data.nodes:
         return  # always dependent; the caller warns
     _, pivots, rank, _ = lapack.dpstrf(correlation, tol=DEPENDENT, lower=1)  # pyright: ignore

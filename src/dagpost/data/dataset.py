@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.names import check_names, printable
-from dagpost.errors import InputError
-from dagpost.typing import Mask, Rows
+from dagpost.errors import InputError, nearest
+from dagpost.typing import Mask
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,21 +36,23 @@ class Dataset:
     Dataset(2 rows, 2 columns: a, b)
     """
 
-    values: Rows
+    values: Any
     names: tuple[str, ...] = ()
     intervened: Mask = field(default=None)  # type: ignore[assignment]
     scaling: Scaling | None = None
 
     def __post_init__(self):
-        values = numeric_matrix(self.values)
+        names = () if self.names is None else self.names if isinstance(self.names, str) else tuple(self.names)
+        if isinstance(self.values, pd.DataFrame):
+            values = _frame_values(self.values)
+            names = names or tuple(_column_names(self.values))
+        else:
+            values = numeric_matrix(self.values)
         if values.shape[1] == 0:
             raise InputError("the table has no columns")
-        names = self.names
-        if len(names) == 0:
-            names = tuple(f"x{j}" for j in range(values.shape[1]))
-        names = check_names(names, values.shape[1])
+        names = check_names(names or [f"x{j}" for j in range(values.shape[1])], values.shape[1])
         _check_finite(values, names)
-        intervened = _mask(self.intervened, values.shape)
+        intervened = _mask(self.intervened, values.shape, names)
         for name, value in (("values", values), ("names", names), ("intervened", intervened)):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
@@ -74,6 +78,8 @@ class Dataset:
 
     def standardised(self) -> Dataset:
         """Every column with mean 0 and standard deviation 1; the step is recorded in `scaling`."""
+        if self.observations == 0:
+            raise InputError("the table has no rows: it cannot be standardised")
         mean = self.values.mean(axis=0)
         scale = self.values.std(axis=0)
         for name, s, largest in zip(self.names, scale, np.abs(self.values).max(axis=0, initial=0.0)):
@@ -95,6 +101,12 @@ class Dataset:
         """The selected rows (a slice, a mask or indices)."""
         return replace(self, values=self.values[selection], intervened=self.intervened[selection])
 
+    def columns(self, names: Sequence[str]) -> Dataset:
+        """The named columns, in that order."""
+        order = [self.names.index(name) for name in names]
+        scaling = None if self.scaling is None else Scaling(self.scaling.mean[order], self.scaling.scale[order])
+        return Dataset(self.values[:, order], tuple(names), self.intervened[:, order], scaling)
+
     def with_interventions(self, mask: Any) -> Dataset:
         """The same values with another record of what was intervened on."""
         return replace(self, intervened=mask)
@@ -112,25 +124,21 @@ class Dataset:
 
 def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
     """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk."""
-    if isinstance(data, pd.DataFrame):
-        data = from_frame(data) if names is None else Dataset(_frame_values(data))
-    elif isinstance(data, str) or hasattr(data, "__fspath__"):
+    if isinstance(data, str) or hasattr(data, "__fspath__"):
         from dagpost.data.reading import read_table
 
         data = read_table(data)
     elif not isinstance(data, Dataset):
-        data = Dataset(data)
+        data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
     if names is not None:
         data = replace(data, names=check_names(names, data.nodes))
     return data if interventions is None else data.with_interventions(interventions)
 
 
-def from_frame(frame: pd.DataFrame) -> Dataset:
-    """A Dataset from a pandas frame; column labels become names."""
+def _column_names(frame: pd.DataFrame) -> tuple[str, ...]:
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError("the table has several header rows: join them into one name for each column")
-    names = check_names(list(frame.columns), frame.shape[1])
-    return Dataset(_frame_values(frame), names)
+    return check_names(list(frame.columns), frame.shape[1])
 
 
 def _frame_values(frame: pd.DataFrame) -> np.ndarray:
@@ -155,7 +163,7 @@ def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
     for row, value in enumerate(column):
         if value is None or value is pd.NA or value is pd.NaT:
             raise _missing(name, row, int(column.isna().sum()))
-        if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+        if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
             if isinstance(value, str) and _has_decimal_comma(value):
                 raise InputError(
                     f"column '{name}', row {row + 1} holds {value!r}: decimal commas; write decimal points"
@@ -164,7 +172,10 @@ def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
                 f"column '{name}', row {row + 1} holds {printable(value)!r:.40}, not a number: "
                 "recode the column or drop it"
             )
-    return column.to_numpy(dtype=np.float64)
+    try:
+        return np.array([float(value) for value in column], dtype=np.float64)
+    except OverflowError:
+        raise InputError(f"column '{name}' holds a number too large for a float: rescale the column") from None
 
 
 def _has_decimal_comma(text: str) -> bool:
@@ -184,10 +195,20 @@ def numeric_matrix(values: Any) -> np.ndarray:
     """A fresh float64 matrix from anything that holds real numbers in rows and columns."""
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputError("the data are a sparse matrix: give a dense one with .toarray()")
-    array = np.asarray(values)
+    if np.ma.is_masked(values):
+        row, column = (int(i[0]) for i in np.nonzero(np.ma.getmaskarray(values)))
+        raise _missing(f"x{column}", row, int(np.ma.getmaskarray(values)[:, column].sum()))
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError("the rows of the data have different lengths") from None
+    if array.ndim == 0:
+        raise InputError(f"the data are {type(values).__name__!r}, not a table of rows and columns")
     if array.ndim != 2:
         cure = "a single column has no graph" if array.ndim == 1 else "flatten the extra dimensions"
         raise InputError(f"the data have {array.ndim} dimension(s), not 2 (rows, columns): {cure}")
+    if array.dtype.kind == "V":
+        raise InputError("the data are a structured array: give a pandas frame or a plain matrix")
     if array.dtype.kind == "c":
         raise InputError("the data hold complex numbers: give real ones")
     if array.dtype.kind in "mM":
@@ -203,18 +224,22 @@ def _check_finite(values: np.ndarray, names: tuple[str, ...]) -> None:
         return
     row, column = (int(i[0]) for i in np.nonzero(~np.isfinite(values)))
     name = printable(names[column])
-    bad = ~np.isfinite(values[:, column])
     if np.isnan(values[row, column]):
-        raise _missing(name, row, int(bad.sum()))
+        raise _missing(name, row, int(np.isnan(values[:, column]).sum()))
     raise InputError(
-        f"column '{name}' has {int(bad.sum())} infinite value(s), the first in row {row + 1}: "
+        f"column '{name}' has {int(np.isinf(values[:, column]).sum())} infinite value(s), the first in row {row + 1}: "
         "drop those rows or cap the values"
     )
 
 
-def _mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _mask(mask: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
     if mask is None:
         return np.zeros(shape, dtype=np.bool_)
+    if isinstance(mask, pd.DataFrame):
+        unknown = [str(c) for c in mask.columns if str(c) not in names]
+        if unknown:
+            raise InputError(f"the intervention mask names an unknown column: {nearest(unknown[0], names)}")
+        mask = mask.rename(columns=str).reindex(columns=list(names), fill_value=False)
     array = np.asarray(mask)
     if array.shape != shape:
         raise InputError(

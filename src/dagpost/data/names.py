@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from dagpost.errors import InputError
 
+UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories that a name must not hold: control, formatting, surrogates, line and paragraph breaks."""
+
 
 def printable(name: object) -> str:
     """The name as it can be shown in a terminal: control characters escaped."""
@@ -18,18 +21,19 @@ def check_names(names: Sequence[object], count: int) -> tuple[str, ...]:
     """The names as strings, or an error that says which one cannot be told apart or shown."""
     if isinstance(names, str):
         raise InputError(f"names={names!r}: give one name for each column, not a single string")
-    texts = tuple(str(name) for name in names)
+    names = tuple(names)
+    texts = tuple("" if name is None or name != name else str(name) for name in names)
     if len(texts) != count:
         raise InputError(f"{len(texts)} names for {count} columns: give one name for each column")
     seen: dict[str, str] = {}
     for position, text in enumerate(texts):
         if not text.strip():
             raise InputError(f"column {position + 1} has an empty name: give it one")
-        bad = next((c for c in text if unicodedata.category(c) in ("Cc", "Cs")), None)
+        bad = next((c for c in text if unicodedata.category(c) in UNPRINTABLE), None)
         if bad is not None:
+            kind = "control character" if unicodedata.category(bad) == "Cc" else "invisible character"
             raise InputError(
-                f"the name of column {position + 1}, '{printable(text)}', holds the control character "
-                f"U+{ord(bad):04X}: rename it"
+                f"the name of column {position + 1}, '{printable(text)}', holds the {kind} U+{ord(bad):04X}: rename it"
             )
         normal = unicodedata.normalize("NFKC", text).strip()
         if normal in seen:

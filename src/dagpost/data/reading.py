@@ -8,16 +8,17 @@ import io
 import os
 import stat
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from dagpost.data.dataset import Dataset, from_frame
+from dagpost.data.dataset import Dataset
 from dagpost.data.names import printable
 from dagpost.errors import DataWarning, InputError
 
-LARGEST_BYTES = 4 * 2**30
+LARGEST_BYTES = 2 * 2**30
 """A larger table, after decompression, is refused: this guards against compressed bombs."""
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
@@ -25,17 +26,19 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
     """A Dataset from a CSV, TSV or Parquet file whose first row names the columns."""
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path) or not str(path):
+        raise InputError(f"{path!r:.60} is not the path of a table")
     file = Path(path)
     shown = printable(file.name)
     _check_file(file, shown)
     suffixes = [s.lower() for s in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
     if kind == ".parquet":
-        return _named(shown, lambda: from_frame(_drop_index(_read_parquet(file, shown), shown)))
+        return _named(shown, lambda: Dataset(_drop_index(_read_parquet(file, shown, largest_bytes), shown)))
     if kind not in SEPARATORS:
         raise InputError(f"{shown}: unknown kind of table {kind!r}: give a .csv, .tsv or .parquet file")
     text = _decode(_read_bytes(file, shown, largest_bytes), shown)
-    return _named(shown, lambda: from_frame(_drop_index(_parse(text, SEPARATORS[kind], shown), shown)))
+    return _named(shown, lambda: Dataset(_drop_index(_parse(text, SEPARATORS[kind], shown), shown)))
 
 
 def _named(shown: str, read) -> Dataset:
@@ -70,7 +73,7 @@ def _read_bytes(file: Path, shown: str, largest: int) -> bytes:
         else:
             with open(file, "rb") as stream:
                 raw = stream.read(largest + 1)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{shown}: cannot be read ({error})") from None
     if len(raw) > largest:
         raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of text: too large, use Parquet")
@@ -79,6 +82,8 @@ def _read_bytes(file: Path, shown: str, largest: int) -> bytes:
 
 def _decode(raw: bytes, shown: str) -> str:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
+    if raw[:2000].count(b"\x00") * 4 > len(raw[:2000]):
         raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
     if b"\x00" in raw:
         line = raw[: raw.index(b"\x00")].count(b"\n") + 1
@@ -90,14 +95,14 @@ def _decode(raw: bytes, shown: str) -> str:
         raise InputError(f"{shown}: line {line} is not UTF-8 (Latin-1, perhaps): save the file as UTF-8") from None
     if not text.strip():
         raise InputError(f"{shown} is empty")
-    return text
+    return text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
 
 
 def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:
     if text.count('"') % 2:
         raise InputError(f"{shown}: a quotation mark is never closed: the file is truncated or damaged")
-    header = next(csv.reader(io.StringIO(text), delimiter=separator))
-    _check_header(header, text.split("\n", 1)[0], separator, shown)
+    header = _header(text, separator, shown)
+    _check_row_lengths(text, separator, len(header), shown)
     try:
         frame = pd.read_csv(
             io.StringIO(text), sep=separator, header=None, skiprows=1, skip_blank_lines=True, index_col=False,
@@ -109,13 +114,15 @@ def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:
         frame = pd.DataFrame(columns=list(range(len(header))))
     if len(frame) == 0:
         raise InputError(f"{shown} has a header but no rows")
-    _check_row_lengths(text, separator, len(header), shown)
     frame.columns = header
     return frame
 
 
-def _check_header(header: list[str], line: str, separator: str, shown: str) -> None:
-    others = {",": "commas", ";": "semicolons", "\t": "tabs"}
+def _header(text: str, separator: str, shown: str) -> list[str]:
+    """The names in the first line, or an error where it does not look like names."""
+    line = text.split("\n", 1)[0]
+    header = next(csv.reader([line], delimiter=separator))
+    others = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
     if len(header) == 1:
         other = next((s for s in others if s != separator and s in line), None)
         if other is not None:
@@ -125,13 +132,22 @@ def _check_header(header: list[str], line: str, separator: str, shown: str) -> N
             )
     if header and all(_is_number(cell) for cell in header):
         raise InputError(f"{shown}: the first row holds numbers: add a row with the names of the columns")
+    return header
 
 
 def _check_row_lengths(text: str, separator: str, width: int, shown: str) -> None:
     """Pandas fills short rows with missing values; a short row is a fault of the file, so name it."""
-    for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=separator), start=1):
-        if row and len(row) != width:
-            raise InputError(f"{shown}: line {number} has {len(row)} values instead of {width}: truncated?")
+    try:
+        for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=separator), start=1):
+            if row and len(row) < width:
+                raise InputError(f"{shown}: line {number} has {len(row)} values instead of {width}: is it truncated?")
+            if len(row) > width:
+                raise InputError(
+                    f"{shown}: line {number} has {len(row)} values for {width} names: "
+                    "a name is missing, or numbers are written with commas"
+                )
+    except csv.Error as error:
+        raise InputError(f"{shown}: not a text table ({error})") from None
 
 
 def _is_number(cell: str) -> bool:
@@ -142,22 +158,27 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _read_parquet(file: Path, shown: str) -> pd.DataFrame:
+def _read_parquet(file: Path, shown: str, largest: int) -> pd.DataFrame:
+    from pyarrow.parquet import ParquetFile
+
     try:
-        return pd.read_parquet(file)
+        shape = ParquetFile(file).metadata
+        if 8 * shape.num_rows * shape.num_columns <= largest:
+            return pd.read_parquet(file)
     except Exception as error:
         raise InputError(f"{shown}: not a readable Parquet file ({type(error).__name__})") from None
+    raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of numbers: too large")
 
 
 def _drop_index(frame: pd.DataFrame, shown: str) -> pd.DataFrame:
     """Leave out a first column without a name that merely counts the rows, and say so."""
-    first = frame.columns[0] if frame.shape[1] > 1 else None
-    if first is None or not (str(first).strip() == "" or str(first).startswith("Unnamed:")):
+    first = str(frame.columns[0]).strip().lower() if frame.shape[1] > 1 else None
+    if first is None or not (first in ("", "index", "id", "row") or first.startswith("unnamed:")):
         return frame
     column = np.asarray(pd.to_numeric(frame.iloc[:, 0], errors="coerce"), dtype=float)
     if np.array_equal(column, np.arange(len(frame)) + column[0]):
         warnings.warn(
-            f"{shown}: left out the first column, which has no name and counts the rows",
+            f"{shown}: left out the first column, which only counts the rows",
             DataWarning,
             stacklevel=5,
         )

@@ -6,14 +6,13 @@ where the set contains the node itself.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dagpost.errors import InputError
+from dagpost.memory import cached_by_value
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import evidence_of_subsets
 from dagpost.priors import GraphPrior
@@ -52,7 +51,7 @@ def prior_table(prior: GraphPrior, d: int) -> Float[np.ndarray, "d s"]:
     return out
 
 
-@lru_cache(maxsize=16)
+@cached_by_value
 def _batched(prior: GraphPrior):
     return jax.jit(jax.vmap(prior.log_column, in_axes=(0, None)))
 

@@ -52,7 +52,9 @@ class Layers(NamedTuple):
 
 def memory_bytes(d: int) -> int:
     """What the forward and the backward pass hold at once."""
-    return 2 * 8 * 3**d + (6 + CHUNKS) * 8 * d * 2**d
+    states, subsets = 2 * 8 * 3**d, (8 + CHUNKS) * 8 * d * 2**d
+    scratch = CHUNKS * 8 * 8 * 2**d
+    return states + subsets + scratch
 
 
 @njit(cache=True)

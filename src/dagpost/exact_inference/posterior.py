@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
 from dagpost.data import Dataset, as_dataset, check_for_inference
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, nearest, whole_number
 from dagpost.exact_inference.families import codes, evidence_table, log_weights, members, prior_table
 from dagpost.exact_inference.layers import Layers, backward_pass, family_probabilities, memory_bytes, work
 from dagpost.exact_inference.optimum import most_probable_graph
 from dagpost.exact_inference.sampling import draw_graphs
 from dagpost.graphs import all_dags
+from dagpost.memory import available_memory
 from dagpost.models import Model, Statistics, as_model
-from dagpost.numerics import log_sum
-from dagpost.posterior import Posterior, log_prior_of
+from dagpost.numerics import log_normalised, log_sum
+from dagpost.posterior import Posterior, log_joint_of, log_prior_of
 from dagpost.priors import GraphPrior, InDegreePrior, as_prior
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
-from dagpost.typing import Graph, Graphs, Theta
+from dagpost.typing import Graph, Graphs
 
 ENUMERATE_UP_TO = 5
 LARGEST = 20
+ALGORITHMS = ("auto", "enumerate", "layers")
 
 _dags = lru_cache(maxsize=4)(all_dags)
+
+
+class Listing(NamedTuple):
+    """All DAGs and their log probabilities."""
+
+    graphs: Graphs
+    log_probability: Float[np.ndarray, " m"]
+
+
+class Summation(NamedTuple):
+    """The family weights and the tables of dynamic programming, which stand for all DAGs."""
+
+    table: Float[np.ndarray, "d s"]
+    layers: Layers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,26 +63,36 @@ class ExactPosterior(Posterior):
     parent_probabilities: Float[np.ndarray, "d s"] | None = None
     """`Pr(parents of j = P | D)` by bit set P."""
     best: Graph | None = None
-    _table: Float[np.ndarray, "d s"] | None = None
-    _layers: Layers | None = None
+    _source: Listing | Summation | None = None
+
+    def weighted(self, kind: Literal["uniform", "posterior"]) -> ExactPosterior:
+        """Itself: an exact posterior has the right weights already, and no others would be better."""
+        if kind not in ("uniform", "posterior"):
+            raise InputError(f"unknown weighting {kind!r}: {nearest(str(kind), ['uniform', 'posterior'])}")
+        return self
 
     @property
     def map_graph(self) -> Graph:
-        """The most probable DAG."""
+        """The most probable DAG (one of them, where equivalent graphs tie)."""
         assert self.best is not None
         return self.best.copy()
 
     def log_probability(self, graphs: Graphs) -> Float[np.ndarray, " m"]:
         """`log p(G | D)` of any DAGs."""
         graphs = np.asarray(graphs, dtype=np.bool_)
-        if self._table is not None:
-            return log_weights(self._table, graphs) - self.log_normaliser
-        known = {row.tobytes(): w for row, w in zip(codes(self.graphs), self.log_weights)}
+        if isinstance(self._source, Summation):
+            return log_weights(self._source.table, graphs) - self.log_normaliser
+        assert self._source is not None
+        known = {row.tobytes(): w for row, w in zip(codes(self._source.graphs), self._source.log_probability)}
         return np.array([known[row.tobytes()] for row in codes(graphs)])
 
     def parents(self, node: str | int, top: int | None = 10) -> list[tuple[tuple[str, ...], float]]:
         """Parent sets of a node and their exact probabilities, most probable first."""
+        if isinstance(node, str) and node not in self.names:
+            raise InputError(f"unknown node {node!r}: {nearest(node, self.names)}")
         j = self.names.index(node) if isinstance(node, str) else node
+        if not 0 <= j < self.nodes:
+            raise InputError(f"node {j}: there are {self.nodes} nodes, counted from 0")
         assert self.parent_probabilities is not None
         row = self.parent_probabilities[j]
         order = np.argsort(-row, kind="stable")[:top]
@@ -75,16 +101,21 @@ class ExactPosterior(Posterior):
     def sample(self, draws: int, seed: int) -> Graphs:
         """Independent exact draws of DAGs."""
         rng = generator(key_from_seed(seed))
-        if self._layers is not None:
-            return draw_graphs(rng, self._layers, draws)
-        return self.graphs[rng.choice(len(self), draws, p=self.weights)]
+        if isinstance(self._source, Summation):
+            return draw_graphs(rng, self._source.layers, draws)
+        assert self._source is not None
+        probabilities = np.exp(self._source.log_probability)
+        chosen = rng.choice(len(probabilities), draws, p=probabilities / probabilities.sum())
+        return self._source.graphs[chosen]
 
     def feature_probability(
         self, feature: Callable[[Graph], Any], draws: int = 10_000, seed: int = 0
     ) -> tuple[float, float]:
         """Posterior mean of any function of the graph, and its standard error (0 where all DAGs are listed)."""
-        if self._layers is None:
-            return self.probability(feature), 0.0
+        if isinstance(self._source, Listing):
+            graphs, log_probability = self._source
+            values = np.array([float(feature(g)) for g in graphs])
+            return float(values @ np.exp(log_probability)), 0.0
         values = np.array([float(feature(g)) for g in self.sample(draws, seed)])
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
 
@@ -106,7 +137,7 @@ def exact(
 
     `data` is a Dataset, a frame, an array or the path of a table; nothing is standardised here. Beyond five
     nodes `graphs` are `draws` independent exact draws. With `parameters=True` the graphs are draws for
-    every size, each with exact parameters from `p(theta | G, D)`.
+    every size, each with exact parameters from `p(theta | G, D)`. `memory_limit` is in GiB.
 
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=4, observations=50, seed=3)
@@ -115,22 +146,30 @@ def exact(
     """
     table = check_for_inference(as_dataset(data, interventions=interventions))
     scored, graph_prior = as_model(model), as_prior(prior)
-    if draws < 1:
-        raise InputError(f"draws={draws!r}: give at least 1")
+    whole_number("draws", draws, least=1)
+    key_from_seed(seed)
     if not scored.has_evidence:
         raise InputError(
             f"the model {scored.name!r} has no closed-form evidence, so its posterior cannot be computed exactly"
         )
-    if algorithm not in ("auto", "enumerate", "layers"):
-        raise InputError(f"unknown algorithm {algorithm!r}: {nearest(algorithm, ['auto', 'enumerate', 'layers'])}")
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"unknown algorithm {algorithm!r}: {nearest(str(algorithm), ALGORITHMS)}")
     if algorithm == "auto":
         algorithm = "enumerate" if table.nodes <= ENUMERATE_UP_TO else "layers"
+    if algorithm == "layers":
+        _check_memory(table.nodes, memory_limit)
+    scored.check(table)
     stats = scored.summarise(table)
     if algorithm == "enumerate":
         result = _by_enumeration(table, scored, graph_prior, stats)
     else:
-        result = _by_layers(table, scored, graph_prior, stats, draws, seed, memory_limit, progress)
+        result = _by_layers(table, scored, graph_prior, stats, draws, seed, progress)
     return _with_parameters(result, stats, draws, seed) if parameters else result
+
+
+def _check_mass(log_normaliser: float) -> None:
+    if not np.isfinite(log_normaliser):
+        raise InputError("no DAG is possible under this prior: its constraints contradict each other")
 
 
 def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Statistics) -> ExactPosterior:
@@ -138,23 +177,31 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
     log_prior = log_prior_of(graphs, prior)
     log_joint = log_prior + model.log_evidence_of(graphs, stats)
     log_normaliser = log_sum(log_joint)
-    probabilities = np.exp(log_joint - log_normaliser)
+    _check_mass(log_normaliser)
+    log_probability = log_normalised(log_joint)
     families = np.zeros((data.nodes, 1 << data.nodes))
     for j, sets in enumerate(codes(graphs).T):
-        families[j] = np.bincount(sets, weights=probabilities, minlength=1 << data.nodes)
+        families[j] = np.bincount(sets, weights=np.exp(log_probability), minlength=1 << data.nodes)
     return ExactPosterior(
         graphs=graphs,
-        log_weights=log_joint,
+        log_weights=log_probability,
         names=data.names,
         model=model,
         prior=prior,
         log_joint=log_joint,
+        marginals=_edge_marginals(families),
         info={"method": "exact", "algorithm": "enumerate"},
-        log_evidence=float(log_normaliser - log_sum(log_prior)),
+        log_evidence=log_normaliser - log_sum(log_prior),
         log_normaliser=log_normaliser,
         parent_probabilities=families,
         best=graphs[log_joint.argmax()],
+        _source=Listing(graphs, log_probability),
     )
+
+
+def _edge_marginals(families: Float[np.ndarray, "d s"]) -> Float[np.ndarray, "d d"]:
+    """`Pr(i -> j)`: the parent sets of j that contain i."""
+    return np.clip((families @ members(families.shape[0])).T, 0.0, 1.0)
 
 
 def _by_layers(
@@ -164,15 +211,14 @@ def _by_layers(
     stats: Statistics,
     draws: int,
     seed: int,
-    memory_limit: float | None,
     progress: bool | None,
 ) -> ExactPosterior:
     d = data.nodes
-    _check_memory(d, memory_limit)
     log_prior = prior_table(prior, d)
     table = evidence_table(model, stats, d) + log_prior
     with progress_bar(f"exact posterior, {d} nodes", 4 * work(d), progress) as advance:
         layers = backward_pass(table, advance)
+        _check_mass(layers.log_normaliser)
         families = family_probabilities(layers, advance)
     if isinstance(prior, InDegreePrior):
         log_prior_normaliser = prior.log_normaliser(d)
@@ -186,59 +232,37 @@ def _by_layers(
         model=model,
         prior=prior,
         log_joint=log_weights(table, graphs),
-        marginals=(families @ members(d)).T,
+        marginals=_edge_marginals(families),
         info={"method": "exact", "algorithm": "layers"},
         log_evidence=layers.log_normaliser - log_prior_normaliser,
         log_normaliser=layers.log_normaliser,
         parent_probabilities=families,
         best=most_probable_graph(table)[0],
-        _table=table,
-        _layers=layers,
+        _source=Summation(table, layers),
     )
 
 
 def _check_memory(d: int, limit: float | None) -> None:
-    needed = memory_bytes(d) / 2**30
-    available = _available_memory() if limit is None else limit
+    available = available_memory() if limit is None else limit
+    needed = memory_bytes(min(d, 60)) / 2**30
     if d > LARGEST or needed > available:
+        within = [size for size in range(2, LARGEST + 1) if memory_bytes(size) / 2**30 <= available]
         raise InputError(
-            f"an exact posterior over {d} nodes needs {needed:.3g} GiB of memory ({available:.3g} GiB at hand): "
-            f"use at most {_largest_within(available)} columns, or a sampling method"
+            f"an exact posterior over {d} nodes needs {'over ' if d > 60 else ''}{needed:.3g} GiB of memory "
+            f"({available:.3g} GiB at hand): use at most {max(within, default=5)} columns, or a sampling method"
         )
-
-
-def _available_memory() -> float:
-    """GiB that can be taken without swapping; 4 where the system does not say."""
-    try:
-        with open("/proc/meminfo") as lines:
-            sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-        return sizes["MemAvailable"] / 2**20
-    except (OSError, KeyError, ValueError, IndexError):
-        return 4.0
-
-
-def _largest_within(available: float) -> int:
-    return max(d for d in range(2, LARGEST + 1) if d == 2 or memory_bytes(d) / 2**30 <= available)
 
 
 def _with_parameters(post: ExactPosterior, stats: Statistics, draws: int, seed: int) -> ExactPosterior:
-    """Draws of graphs, each with a draw of its parameters."""
-    from dataclasses import replace
-
-    key_graphs, key_theta = jax.random.split(key_from_seed(seed))
-    if post._layers is None:
-        rng = generator(key_graphs)
-        chosen = rng.choice(len(post), draws, p=post.weights)
-        assert post.log_joint is not None
-        marginals = post.edge_marginals
-        post = replace(
-            post,
-            graphs=post.graphs[chosen],
-            log_weights=np.zeros(draws),
-            log_joint=post.log_joint[chosen],
-            marginals=marginals,
-        )
-    theta: list[Theta] = [
-        post.model.draw_theta(key, graph, stats) for key, graph in zip(jax.random.split(key_theta, draws), post.graphs)
-    ]
-    return replace(post, theta=jax.tree.map(lambda *leaves: np.stack(leaves), *theta))
+    """Draws of graphs, each with an exact draw of its parameters."""
+    graphs = post.graphs if isinstance(post._source, Summation) else post.sample(draws, seed)
+    keys = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), draws)
+    theta = [post.model.draw_theta(key, graph, stats) for key, graph in zip(keys, graphs)]
+    theta = jax.tree.map(lambda *leaves: np.stack(leaves), *theta)
+    return replace(
+        post,
+        graphs=graphs,
+        log_weights=np.zeros(draws),
+        theta=theta,
+        log_joint=log_joint_of(graphs, theta, post.model, post.prior, stats),
+    )

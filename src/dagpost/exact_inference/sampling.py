@@ -70,8 +70,11 @@ def _draw(first, log_weight, log_total, potential, ternary, backward, uniforms, 
                     for i in range(d):
                         if parents >> i & 1:
                             graphs[m, i, j] = True
+            if following == 0:
+                return m
             placed |= following
             layer = following
+    return -1
 
 
 def draw_graphs(rng: np.random.Generator, layers: Layers, draws: int) -> Graphs:
@@ -81,5 +84,6 @@ def draw_graphs(rng: np.random.Generator, layers: Layers, draws: int) -> Graphs:
     log_weight, log_total, potential, ternary, backward, _ = layers
     first = first_layer(log_total, potential, ternary, backward)
     # one number for each layer and one for each node's parents
-    _draw(first, log_weight, log_total, potential, ternary, backward, rng.random((draws, 2 * d + 1)), graphs)
+    stuck = _draw(first, log_weight, log_total, potential, ternary, backward, rng.random((draws, 2 * d + 1)), graphs)
+    assert stuck < 0, "no DAG has a positive weight"
     return graphs

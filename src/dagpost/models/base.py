@@ -65,11 +65,17 @@ class Model(abc.ABC):
     soft: ClassVar[bool] = True
     """Whether the family score is defined for edges between 0 and 1."""
 
+    has_parameters: ClassVar[bool] = True
+    """Whether a particle carries parameters; False for a model that has integrated them out."""
+
     has_evidence: ClassVar[bool] = False
     """Whether `log_evidence` has a closed form."""
 
     theta_axes: Any = 0
     """Where the node axis of each leaf of theta is (a `vmap` specification)."""
+
+    def check(self, data: Dataset) -> None:  # noqa: B027 (a model may have nothing to say)
+        """Warn of data that this model cannot describe; called before inference."""
 
     # ---- the score ---------------------------------------------------------------------------------
 
@@ -121,8 +127,9 @@ class Model(abc.ABC):
             return jnp.sum(self._by_node(self.log_conditional, graph, theta, stats))
 
         with jax.enable_x64(True):
-            axes = (0, 0 if jax.tree.leaves(theta) else None)
-            return np.asarray(jax.vmap(one, in_axes=axes)(np.asarray(graphs, dtype=float), theta))
+            pairs = (jnp.asarray(graphs, dtype=float), jax.tree.map(jnp.asarray, theta))
+            # in chunks, since a model that keeps the rows holds them once for each graph
+            return np.asarray(jax.lax.map(lambda pair: one(*pair), pairs, batch_size=64))
 
     # ---- closed-form evidence ----------------------------------------------------------------------
 

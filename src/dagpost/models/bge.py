@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from scipy.special import gammaln
 
 from dagpost.data import Dataset
-from dagpost.errors import InputError
+from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, soft_evidence
 from dagpost.models.gaussian import grams
@@ -45,6 +45,15 @@ class BgeShare(NamedTuple):
     mean: Any  # (g, d) posterior mean of the node means
     mean_weight: Any  # (g,) N + alpha_mu
     count: Any  # (g,)
+    scatter: Any  # (g, d, d) centred XᵀX
+    sample_mean: Any  # (g, d)
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}={value!r:.40}: give numbers") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +71,23 @@ class BGe(Model):
     scale_matrix: Any = None
     name: ClassVar[str] = "bge"
     has_evidence: ClassVar[bool] = True
+    has_parameters: ClassVar[bool] = False
     theta_axes: ClassVar[Any] = BgeTheta(1, 0, 0)
 
     def __post_init__(self):
-        if not (np.isfinite(self.alpha_mu) and self.alpha_mu > 0):
-            raise InputError(f"alpha_mu={self.alpha_mu!r}: give a number above 0")
+        positive("alpha_mu", self.alpha_mu)
+        if self.alpha_w is not None:
+            positive("alpha_w", self.alpha_w)
+
+    def _key(self) -> tuple:
+        fields = (self.alpha_mu, self.alpha_w, self.mean, self.scale_matrix)
+        return tuple(None if f is None else (np.shape(f), np.asarray(f, dtype=float).tobytes()) for f in fields)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BGe) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     # ---- hyperparameters for d nodes
 
@@ -82,7 +103,7 @@ class BGe(Model):
         """T."""
         if self.scale_matrix is None:
             return self.alpha_mu * (self.degrees(d) - d - 1) / (self.alpha_mu + 1) * np.eye(d)
-        given = np.asarray(self.scale_matrix, dtype=np.float64)
+        given = _numbers("scale_matrix", self.scale_matrix)
         if given.shape not in ((), (d,), (d, d)):
             raise InputError(f"scale_matrix has shape {given.shape}: give a number, {d} numbers or a {d} x {d} matrix")
         matrix = given.copy() if given.ndim == 2 else given * np.eye(d)
@@ -91,7 +112,7 @@ class BGe(Model):
         return matrix
 
     def prior_mean(self, d: int) -> np.ndarray:
-        mean = np.zeros(d) if self.mean is None else np.asarray(self.mean, dtype=np.float64)
+        mean = np.zeros(d) if self.mean is None else _numbers("mean", self.mean)
         if mean.shape not in ((), (d,)) or not np.isfinite(mean).all():
             raise InputError(f"mean has shape {mean.shape}: give one finite number for each of the {d} columns")
         return np.broadcast_to(mean, (d,))
@@ -107,7 +128,8 @@ class BGe(Model):
         matrix = prior_matrix + scatter + weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
         mean = prior_mean + (count / (count + self.alpha_mu))[:, None] * shift
         table = self._table(matrix, prior_matrix, count, group)
-        return Statistics(BgeShare(table, mean, count + self.alpha_mu, count), GramNode(np.arange(d), group))
+        shared = BgeShare(table, mean, count + self.alpha_mu, count, scatter, sample_mean)
+        return Statistics(shared, GramNode(np.arange(d), group))
 
     def _table(self, matrix, prior_matrix, count, group) -> ConjugateTable:
         d = matrix.shape[-1]
@@ -136,7 +158,16 @@ class BGe(Model):
         )
 
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
-        return soft_evidence(stats_j.shared.table, g_j, stats_j.node.index, stats_j.node.group)
+        """The evidence; for explicit parameters (a draw of `BgeTheta`) their Gaussian log likelihood."""
+        shared, (j, group) = stats_j
+        if not jax.tree.leaves(theta_j):
+            return soft_evidence(shared.table, g_j, j, group)
+        scatter, mean, count = (jnp.asarray(a)[group] for a in (shared.scatter, shared.sample_mean, shared.count))
+        w = g_j * theta_j.weights
+        # squared residuals: around their mean, and of their mean
+        around = scatter[j, j] - 2 * w @ scatter[:, j] + w @ scatter @ w
+        off = mean[j] - theta_j.intercept - w @ mean
+        return -0.5 * ((around + count * off**2) / theta_j.variance + count * jnp.log(2 * pi * theta_j.variance))
 
     def evidence_table(self, stats: Statistics) -> ConjugateTable:
         return stats.shared.table
@@ -150,7 +181,7 @@ class BGe(Model):
         intercept | weights, noise ~ N(m_j - weights · m_P, noise / (N + alpha_mu)).
         """
         rng = generator(key)
-        table, mean, mean_weight, _ = stats.shared
+        table, mean, mean_weight = stats.shared[:3]
         d = graph.shape[0]
         weights, intercept, variance = np.zeros((d, d)), np.zeros(d), np.zeros(d)
         for j in range(d):

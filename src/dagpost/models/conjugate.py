@@ -158,8 +158,8 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
     def interpolated(values):
         return jnp.interp(p, by_count, jnp.asarray(values))
 
-    log_determinant, schur = _soft_factor(jnp.asarray(table.matrix)[group], m, node)
-    prior_determinant, prior_schur = _soft_factor(jnp.asarray(table.prior_matrix), m, node)
+    log_determinant, schur = _soft_factor(jnp.asarray(table.matrix)[group], m, node, table.floor)
+    prior_determinant, prior_schur = _soft_factor(jnp.asarray(table.prior_matrix), m, node, table.floor)
     return (
         interpolated(jnp.asarray(table.constant)[group])
         - 0.5 * log_determinant
@@ -170,12 +170,14 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
     )
 
 
-def _soft_factor(matrix, m, node):
+def _soft_factor(matrix, m, node, floor):
     diagonal = jnp.diagonal(matrix)
     root = jnp.sqrt(diagonal)
     unit = matrix / root[:, None] / root[None, :]
-    block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2)
+    # a few roundings are added to the unit diagonal, so that nearly collinear parents keep a factor
+    rounding = 4 * len(m) * jnp.finfo(matrix.dtype).eps
+    block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2 + rounding)
     lower = jnp.linalg.cholesky(block)
     solved = solve_triangular(lower, m * unit[:, node], lower=True)
     log_determinant = jnp.sum(m * jnp.log(diagonal)) + 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
-    return log_determinant, diagonal[node] * (1.0 - jnp.sum(solved**2))
+    return log_determinant, jnp.maximum(diagonal[node] * (1.0 - jnp.sum(solved**2)), floor)

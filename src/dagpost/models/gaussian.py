@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dagpost.data import Dataset
-from dagpost.errors import InputError
+from dagpost.errors import positive
 
 
 def log_normal(x, variance):
@@ -50,8 +50,8 @@ class Noise(NamedTuple):
             ("noise_shape", self.shape),
             ("noise_rate", self.rate),
         ):
-            if value is not None and not (np.isfinite(value) and value > 0):
-                raise InputError(f"{name}={value!r}: give a number above 0")
+            if value is not None:
+                positive(name, value)
 
 
 def grams(data: Dataset, centre: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

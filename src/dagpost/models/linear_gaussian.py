@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import log, pi
 from typing import Any, ClassVar, NamedTuple
@@ -14,12 +15,13 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import gammaln
 
 from dagpost.data import Dataset
-from dagpost.errors import InputError
+from dagpost.data.names import printable
+from dagpost.errors import DataWarning, InputError, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable
 from dagpost.models.gaussian import Noise, grams, log_normal
 from dagpost.randomness import generator
-from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph, Theta
 
 
 class LinearTheta(NamedTuple):
@@ -59,8 +61,8 @@ class LinearGaussian(Model):
 
     def __post_init__(self):
         self.noise.check()
-        if not (np.isfinite(self.weight_scale) and self.weight_scale > 0):
-            raise InputError(f"weight_scale={self.weight_scale!r}: give a number above 0")
+        if positive("weight_scale", self.weight_scale) < 1e-6:
+            raise InputError(f"weight_scale={self.weight_scale!r}: give at least 1e-6, or rescale the data")
 
     @property
     def noise(self) -> Noise:
@@ -75,6 +77,17 @@ class LinearGaussian(Model):
         if self.noise.learned:
             return theta_j.weights, self.noise.of(theta_j.log_variance)
         return theta_j, self.noise.of(None)
+
+    def check(self, data: Dataset) -> None:
+        shift, spread = np.abs(data.values.mean(axis=0)), data.values.std(axis=0)
+        if (shift > spread).any():
+            j = int((shift / np.maximum(spread, 1e-300)).argmax())
+            warnings.warn(
+                f"the linear model has no intercept, but column '{printable(data.names[j])}' has mean "
+                f"{data.values[:, j].mean():.3g} and standard deviation {spread[j]:.3g}: standardise the data",
+                DataWarning,
+                stacklevel=3,
+            )
 
     # ---- the score
 
@@ -91,6 +104,19 @@ class LinearGaussian(Model):
         # |x_j - X w|² = C_jj - 2 wᵀ C_j + wᵀ C w
         squares = gram[j, j] - 2 * w @ gram[:, j] + w @ gram @ w
         return -0.5 * (squares / variance + count * jnp.log(2 * pi * variance))
+
+    def log_families(self, graph: SoftGraph, theta: Theta, stats: Statistics) -> Float[Array, " d"]:
+        gram, count = (jnp.asarray(a) for a in stats.shared)
+        if gram.shape[0] > 1:
+            return super().log_families(graph, theta, stats)
+        # all nodes share XᵀX: one product C W serves every family
+        graph = jnp.asarray(graph, dtype=gram.dtype)
+        weights, variance = self._split(theta)
+        w = graph * weights
+        squares = jnp.diagonal(gram[0]) + jnp.sum(w * (gram[0] @ w - 2 * gram[0]), axis=0)
+        likelihood = -0.5 * (squares / variance + count[0] * jnp.log(2 * pi * variance))
+        in_axes = (1, self.theta_axes)
+        return likelihood + jax.vmap(self.log_parameter_prior, in_axes=in_axes)(graph, theta)
 
     def log_parameter_prior(self, g_j: SoftColumn, theta_j: Theta) -> Scalar:
         weights, variance = self._split(theta_j)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, nearest, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.gaussian import Noise, log_normal
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
@@ -53,14 +53,14 @@ class MlpGaussian(Model):
     name: ClassVar[str] = "mlp"
 
     def __post_init__(self):
-        object.__setattr__(self, "hidden", tuple(self.hidden))
+        widths = (self.hidden,) if isinstance(self.hidden, int) else self.hidden
+        object.__setattr__(self, "hidden", tuple(widths))
         self.noise.check()
         if not all(isinstance(w, int | np.integer) and w >= 1 for w in self.hidden):
             raise InputError(f"hidden={self.hidden!r}: give the width of each hidden layer, at least 1")
         if self.activation not in ACTIVATIONS:
             raise InputError(f"unknown activation {self.activation!r}: {nearest(self.activation, ACTIVATIONS)}")
-        if not (np.isfinite(self.weight_scale) and self.weight_scale > 0):
-            raise InputError(f"weight_scale={self.weight_scale!r}: give a number above 0")
+        positive("weight_scale", self.weight_scale)
 
     @property
     def noise(self) -> Noise:
@@ -82,7 +82,9 @@ class MlpGaussian(Model):
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         (values,), (j, observed) = stats_j
         values = jnp.asarray(values)
-        mean = self.network(values * g_j, theta_j)
+        # (x ∘ g) W = x (g ∘ W): masking the first weights instead of every row
+        first, *rest = theta_j.weights
+        mean = self.network(values, theta_j._replace(weights=(g_j[:, None] * first, *rest)))
         variance = self.noise.of(theta_j.log_variance)
         squares = jnp.sum(observed * (values[:, j] - mean) ** 2)
         return -0.5 * (squares / variance + jnp.sum(observed) * jnp.log(2 * pi * variance))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from dagpost.memory import cached_by_value
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Theta
@@ -20,7 +19,7 @@ def log_prior_of(graphs: Graphs, prior: GraphPrior) -> Float[np.ndarray, " m"]:
         return np.asarray(_batched(prior)(jnp.asarray(graphs, dtype=float)))
 
 
-@lru_cache(maxsize=16)
+@cached_by_value
 def _batched(prior: GraphPrior):
     """Compiled once for each prior and shape."""
     return jax.jit(jax.vmap(prior.log_density))
@@ -29,9 +28,9 @@ def _batched(prior: GraphPrior):
 def log_joint_of(
     graphs: Graphs, theta: Theta, model: Model, prior: GraphPrior, stats: Statistics
 ) -> Float[np.ndarray, " m"]:
-    """`log p(G) + log p(Theta, D | G)`, or `log p(G) + log p(D | G)` where theta is `()`."""
+    """`log p(G) + log p(Theta, D | G)`; with `p(D | G)` where theta is `()` or the model has integrated it out."""
     log_prior = log_prior_of(graphs, prior)
-    if jax.tree.leaves(theta) == [] and model.has_evidence:
+    if not model.has_parameters or (jax.tree.leaves(theta) == [] and model.has_evidence):
         return log_prior + model.log_evidence_of(graphs, stats)
     with jax.enable_x64(True):
         axes = (0, 0 if jax.tree.leaves(theta) else None, None)

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from dagpost.data.names import check_names
 from dagpost.errors import InputError, nearest
 from dagpost.graphs import essential_graph, is_acyclic
 from dagpost.models import Model
-from dagpost.numerics import log_sum
+from dagpost.numerics import log_normalised, log_sum
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Theta
 
@@ -31,9 +32,9 @@ class Posterior:
     """A posterior over DAGs (and parameters) as a weighted set.
 
     `graphs[m, i, j]` is True for i -> j. `log_weights` are normalised. `log_joint` holds the unnormalised
-    log posterior of each graph, `log p(G) + log p(Theta, D | G)` (or `log p(D | G)` without parameters), in
-    float64. `marginals` are edge probabilities sharper than the weighted graphs give, where a method has
-    them; they are used in place of the average.
+    log posterior of each graph, `log p(G) + log p(Theta, D | G)`, in float64; for a model that has integrated
+    its parameters out it is `log p(G) + log p(D | G)`. `marginals` are edge probabilities sharper than the
+    weighted graphs give, where a method has them; they are used in place of the average.
     """
 
     graphs: Graphs
@@ -56,10 +57,12 @@ class Posterior:
         weights = np.array(self.log_weights, dtype=np.float64)
         if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum(weights)):
             raise InputError("log_weights must hold one number for each graph, not all of them -inf")
-        weights = weights - log_sum(weights)
+        weights = log_normalised(weights)
+        names = check_names(self.names, graphs.shape[1])
         for array in (graphs, weights):
             array.setflags(write=False)
         object.__setattr__(self, "graphs", graphs)
+        object.__setattr__(self, "names", names)
         object.__setattr__(self, "log_weights", weights)
 
     def __len__(self) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import abc
-from functools import lru_cache
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from dagpost.errors import InputError
 from dagpost.graphs.random import InDegreeLayers
+from dagpost.memory import cached_by_value
 from dagpost.randomness import generator
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph
 
@@ -65,15 +64,8 @@ class InDegreePrior(GraphPrior):
         return _layers(self, d).sample(generator(key))
 
 
-@lru_cache(maxsize=16)
+@cached_by_value
 def _layers(prior: InDegreePrior, d: int) -> InDegreeLayers:
     with jax.enable_x64(True):
         table = [float(prior.log_in_degree(jnp.asarray(float(p)), d)) for p in range(max(d, 1))]
     return InDegreeLayers(lambda p: table[p], d)
-
-
-def positive(name: str, value: float) -> float:
-    """The value, or an error that names the option."""
-    if not value > 0:
-        raise InputError(f"{name}={value!r}: give a number above 0")
-    return value

@@ -8,9 +8,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from dagpost.errors import InputError
+from dagpost.errors import InputError, positive
 from dagpost.graphs.random import erdos_renyi_dag
-from dagpost.priors.base import InDegreePrior, positive
+from dagpost.priors.base import InDegreePrior
 from dagpost.randomness import generator
 from dagpost.typing import Graph, Key
 
@@ -29,7 +29,7 @@ class ErdosRenyi(InDegreePrior):
 
     def __post_init__(self):
         positive("edges_per_node", self.edges_per_node)
-        if self.probability is not None and not 0 < self.probability < 1:
+        if self.probability is not None and not 0 < positive("probability", self.probability) < 1:
             raise InputError(f"probability={self.probability!r}: an edge probability lies between 0 and 1")
 
     def edge_probability(self, d: int) -> float:

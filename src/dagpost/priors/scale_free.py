@@ -8,9 +8,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from dagpost.errors import InputError
+from dagpost.errors import positive, whole_number
 from dagpost.graphs.random import scale_free_dag
-from dagpost.priors.base import InDegreePrior, positive
+from dagpost.priors.base import InDegreePrior
 from dagpost.randomness import generator
 from dagpost.typing import Graph, Key
 
@@ -24,8 +24,7 @@ class ScaleFree(InDegreePrior):
     name: ClassVar[str] = "scale-free"
 
     def __post_init__(self):
-        if self.edges_per_node != int(self.edges_per_node) or self.edges_per_node < 1:
-            raise InputError(f"edges_per_node={self.edges_per_node!r}: preferential attachment adds whole edges")
+        whole_number("edges_per_node", self.edges_per_node, least=1)
         positive("exponent", self.exponent)
 
     def log_in_degree(self, parents: jax.Array, d: int) -> jax.Array:
