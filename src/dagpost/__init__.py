@@ -35,9 +35,10 @@ _HOMES = {
     "simulate": "simulation",
     "ExactPosterior": "exact_inference",
     "exact": "exact_inference",
+    "fit": "methods",
     "InputError": "errors",
 }
-_MODULES = ("data", "graphs", "metrics", "models", "priors")
+_MODULES = ("data", "dibs", "graphs", "metrics", "models", "priors")
 
 __all__ = [
     "BGe",
@@ -55,7 +56,9 @@ __all__ = [
     "Uniform",
     "__version__",
     "data",
+    "dibs",
     "exact",
+    "fit",
     "graphs",
     "metrics",
     "models",
@@ -68,10 +71,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dagpost import data, graphs, metrics, models, priors
+    from dagpost import data, dibs, graphs, metrics, models, priors
     from dagpost.data import Dataset, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.exact_inference import ExactPosterior, exact
+    from dagpost.methods import fit
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Posterior
     from dagpost.priors import ErdosRenyi, GraphPrior, ScaleFree, Uniform

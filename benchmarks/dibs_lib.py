@@ -1,0 +1,212 @@
+"""dibs-lib and dagpost side by side: same data sets, same machine, one run.
+
+    python benchmarks/dibs_lib.py --settings linear-20 bge-20 --sets 10 [--their-steps 3000] [--out results.csv]
+
+For each setting it prints, as medians over data sets: time of a step, total time with and without compiling,
+E-SHD and AUROC of DiBS and DiBS+, the time dagpost needs to reach dibs-lib's quality on the same data set (E-SHD of
+DiBS and of DiBS+ no larger, AUROC of DiBS no smaller), and the ratios. Runs on a GPU where JAX finds one.
+
+dibs-lib takes hours for some settings on a CPU. `--their-steps 60` measures its time of a step only and scales it to
+3,000 steps; `--quality FILE` then takes its E-SHD and AUROC from a table that this command wrote elsewhere (on a GPU,
+say) with `--out`: the same data sets are made from the same seeds, and the scaled time is marked with a star.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+import dagpost as dp
+from dagpost.dibs import default_settings, infer
+from dagpost.dibs.presets import PUBLISHED
+from dagpost.models import as_model
+from dagpost.posterior import Posterior, log_joint_of
+
+SETTINGS = ["linear-20", "linear-50", "linear-100", "mlp-20", "mlp-50", "mlp-100", "bge-20", "bge-50", "bge-100"]
+THEIR_STEPS = 3000
+
+
+def simulated(name: str, d: int, number: int) -> dp.Simulation:
+    """ER graphs with 2d edges, N = 100; linear weights shifted by 0.5 as dibs-lib generates them."""
+    shift = 0.0 if name == "mlp" else 0.5
+    return dp.simulate(name, nodes=d, observations=100, seed=50_000 + number, weight_shift=shift, interventional_sets=0)
+
+
+def scores(post: Posterior, truth: np.ndarray) -> dict[str, float]:
+    plus = post.weighted("posterior")
+    return {
+        "shd": dp.metrics.expected_shd(post, truth),
+        "shd+": dp.metrics.expected_shd(plus, truth),
+        "auroc": dp.metrics.auroc(post, truth),
+        "auroc+": dp.metrics.auroc(plus, truth),
+    }
+
+
+# ---- dibs-lib
+
+
+def theirs(name: str, sim: dp.Simulation, particles: int, steps: int, seed: int) -> dict[str, float]:
+    from dibs.inference import JointDiBS, MarginalDiBS
+    from dibs.models.graph import ErdosReniDAGDistribution
+    from dibs.models.linearGaussian import BGe, LinearGaussian
+    from dibs.models.nonlinearGaussian import DenseNonlinearGaussian
+
+    d = sim.train.nodes
+    slope, bandwidth_z, bandwidth_theta = PUBLISHED[name][20 if abs(d - 20) <= abs(d - 50) else 50]
+    graph_model = ErdosReniDAGDistribution(d, n_edges_per_node=2)
+    x = jnp.asarray(sim.train.values, dtype=jnp.float32)
+    options = {"x": x, "graph_model": graph_model, "alpha_linear": slope, "beta_linear": 1.0}
+    if name == "bge":
+        kernel = {"h": bandwidth_z}
+        method = MarginalDiBS(likelihood_model=BGe(n_vars=d), kernel_param=kernel, grad_estimator_z="score", **options)
+    else:
+        kernel = {"h_latent": bandwidth_z, "h_theta": bandwidth_theta}
+        model = LinearGaussian(n_vars=d) if name == "linear" else DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
+        method = JointDiBS(likelihood_model=model, kernel_param=kernel, **options)
+    timings = []
+    for _ in range(2 if seed == 0 else 1):  # the first run compiles; the first data set tells how long that takes
+        started = time.perf_counter()
+        result = method.sample(key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps)
+        jax.block_until_ready(result)
+        timings.append(time.perf_counter() - started)
+        if timings[0] > 100:
+            break  # compiling is a small part of a long run
+    graphs, theta = (result, ()) if name == "bge" else result
+    out = {"time": timings[-1] if seed == 0 else np.nan, "with_compiling": timings[0], "steps": steps}
+    if steps == THEIR_STEPS:
+        out |= scores(_their_posterior(name, sim, np.asarray(graphs) > 0, theta), sim.graph)
+    return out
+
+
+def _their_posterior(name: str, sim: dp.Simulation, graphs: np.ndarray, theta) -> Posterior:
+    """Their particles as a Posterior, weighted like ours; cyclic ones are dropped, as in the paper."""
+    from dagpost.graphs import is_acyclic
+    from dagpost.models import MlpTheta
+
+    model, prior = as_model(name), dp.ErdosRenyi()
+    if name == "mlp":
+        layers = [layer for layer in theta if len(layer)]
+        theta = MlpTheta(tuple(np.asarray(layer[0]) for layer in layers), tuple(np.asarray(b) for _, b in layers), None)
+    kept = np.flatnonzero(is_acyclic(graphs))
+    if len(kept) == 0:
+        graphs, kept = np.zeros_like(graphs), np.array([0])
+    theta = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
+    joint = log_joint_of(graphs[kept], theta, model, prior, model.summarise(sim.train))
+    return Posterior(graphs[kept], np.zeros(len(kept)), sim.train.names, model, prior, theta=theta, log_joint=joint)
+
+
+# ---- dagpost
+
+BUDGETS = (100, 150, 200, 300, 500, 750, 1000, 1500, 2000, 3000)
+
+
+def ours(name: str, sim: dp.Simulation, particles: int, seed: int, steps: int | None = None) -> dict[str, float]:
+    model = as_model(name)
+    changes = {} if steps is None else {"steps": steps}
+    settings = default_settings(model, sim.train.nodes, sim.train.observations, **changes)
+    started = time.perf_counter()
+    post = infer(sim.train, model, dp.ErdosRenyi(), settings, particles=particles, seed=seed, progress=False)
+    return {"time": time.perf_counter() - started, "steps": settings.steps, **scores(post, sim.graph)}
+
+
+def good_enough(found: dict[str, float], wanted: dict[str, float]) -> bool:
+    return found["shd"] <= wanted["shd"] and found["shd+"] <= wanted["shd+"] and found["auroc"] >= wanted["auroc"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=["linear-20"])
+    parser.add_argument("--sets", type=int, default=10)
+    parser.add_argument("--particles", type=int, default=30)
+    parser.add_argument("--their-steps", type=int, default=THEIR_STEPS)
+    parser.add_argument("--skip-theirs", action="store_true", help="dagpost alone")
+    parser.add_argument("--no-reach", action="store_true", help="leave out the time to reach dibs-lib's quality")
+    parser.add_argument("--quality", help="table with dibs-lib's E-SHD and AUROC, written by --out elsewhere")
+    parser.add_argument("--out", help="write one row for each run")
+    options = parser.parse_args()
+    print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}, dagpost {dp.__version__}, M = {options.particles}")
+    quality = pd.read_csv(options.quality) if options.quality else None
+    rows: list[dict] = []
+    for setting in options.settings:
+        name, d = setting.split("-")
+        compiled: set[int] = set()
+        for number in range(options.sets):
+            sim = simulated(name, int(d), number)
+            label = {"setting": setting, "set": number}
+            if not options.skip_theirs:
+                found = theirs(name, sim, options.particles, options.their_steps, number)
+                rows.append({**label, "library": "dibs-lib", **found})
+            full = [ours(name, sim, options.particles, number) for _ in range(2 if not compiled else 1)]
+            compiled.add(0)
+            rows.append({**label, "library": "dagpost", **full[-1], "with_compiling": full[0]["time"]})
+            wanted = _wanted(rows, quality, setting, number)
+            if wanted is not None and not options.no_reach:
+                rows.append({**label, "library": "reach", **_reach(name, sim, options.particles, number, wanted)})
+            print(".", end="", flush=True)
+        print()
+        _print(setting, pd.DataFrame([r for r in rows if r["setting"] == setting]), quality)
+        if options.out:
+            pd.DataFrame(rows).to_csv(options.out, index=False)
+
+
+def _wanted(rows: list[dict], quality: pd.DataFrame | None, setting: str, number: int) -> dict | None:
+    """dibs-lib's figures on this data set, from this run or from the table."""
+    for row in rows:
+        if row["setting"] == setting and row["set"] == number and row["library"] == "dibs-lib" and "shd" in row:
+            return row
+    if quality is None:
+        return None
+    found = quality[(quality.setting == setting) & (quality.set == number) & (quality.library == "dibs-lib")]
+    return None if found.empty else found.iloc[0].to_dict()
+
+
+def _reach(name: str, sim: dp.Simulation, particles: int, seed: int, wanted: dict) -> dict[str, float]:
+    """The shortest run, each with its own annealing, that is as good on this data set; its time without compiling."""
+    for steps in BUDGETS:
+        found = ours(name, sim, particles, seed, steps)
+        if good_enough(found, wanted):
+            again = ours(name, sim, particles, seed, steps)
+            return {**again, "reached": True}
+    return {**found, "reached": False}
+
+
+def _print(setting: str, table: pd.DataFrame, quality: pd.DataFrame | None) -> None:
+    def median(library: str, column: str, source: pd.DataFrame = table) -> float:
+        part = source[(source.library == library) & (source.setting == setting)]
+        return float(part[column].median()) if column in part and len(part) else float("nan")
+
+    scaled = median("dibs-lib", "steps") != THEIR_STEPS
+    their_step = median("dibs-lib", "time") / median("dibs-lib", "steps")
+    their_total = their_step * THEIR_STEPS
+    source = quality if quality is not None and scaled else table
+    print(f"\n{setting}: medians over {table.set.nunique()} data sets")
+    print(
+        f"{'':10}{'ms/step':>9}{'steps':>7}{'total s':>10}{'compile s':>10}{'E-SHD':>8}{'/ +':>7}{'AUROC':>8}{'/ +':>7}"
+    )
+    for library, total in (("dibs-lib", their_total), ("dagpost", median("dagpost", "time"))):
+        where = source if library == "dibs-lib" else table
+        steps = THEIR_STEPS if library == "dibs-lib" else median(library, "steps")
+        extra = median(library, "with_compiling") - median(library, "time")
+        star = "*" if library == "dibs-lib" and scaled else " "
+        print(
+            f"{library:10}{1e3 * total / steps:>9.2f}{steps:>7.0f}{total:>9.2f}{star}{extra:>10.1f}"
+            f"{median(library, 'shd', where):>8.1f}{median(library, 'shd+', where):>7.1f}"
+            f"{median(library, 'auroc', where):>8.3f}{median(library, 'auroc+', where):>7.3f}"
+        )
+    print(f"ratio of total times {their_total / median('dagpost', 'time'):.0f}")
+    reach = table[table.library == "reach"]
+    if len(reach):
+        middle = reach.time.median()
+        print(
+            f"reached dibs-lib's quality on {int(reach.reached.sum())} of {len(reach)} data sets; "
+            f"median {middle:.2f} s ({reach.steps.median():.0f} steps), ratio of times {their_total / middle:.0f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

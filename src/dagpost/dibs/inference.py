@@ -1,0 +1,94 @@
+"""DiBS from data to posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from dagpost.data import Dataset
+from dagpost.dibs.particles import to_posterior
+from dagpost.dibs.settings import Settings
+from dagpost.dibs.svgd import Callback, State, initial_state, run, snapshot
+from dagpost.dibs.target import Target
+from dagpost.errors import InputError
+from dagpost.models import Model, Statistics
+from dagpost.posterior import Posterior
+from dagpost.priors import GraphPrior
+from dagpost.progress import progress_bar
+from dagpost.randomness import key_from_seed
+
+
+def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, particles: int) -> tuple[Target, Any]:
+    """The target, and the statistics in the form that its gradient wants."""
+    if settings.collapsed and not model.has_evidence:
+        raise InputError(f"the model {model.name!r} has no closed-form evidence: set collapsed=False")
+    if settings.estimator.kind == "gumbel" and not model.soft:
+        raise InputError(
+            f"the model {model.name!r} is defined for hard graphs only: use the estimator 'straight-through' or 'score'"
+        )
+    stats = model.summarise(data)
+    used: Any = stats
+    if settings.collapsed:
+        used = model.evidence_table(stats)
+        if used is None:
+            raise InputError(f"the evidence of the model {model.name!r} has no compiled table: set collapsed=False")
+        if settings.estimator.kind == "flip" and not used.diagonal_prior:
+            raise InputError("the flip estimator needs a diagonal scale_matrix: use the estimator 'score'")
+    on_host = jax.default_backend() == "cpu"
+    chunk = particles_at_once(model, settings, data.nodes, stats, particles)
+    return Target(model, prior, settings, on_host, chunk), used
+
+
+def particles_at_once(model: Model, settings: Settings, d: int, stats: Statistics, particles: int) -> int:
+    """How many particles a step can take on within the memory limit."""
+    samples = max(settings.estimator.samples, settings.acyclicity_samples if settings.acyclicity == "sampled" else 1)
+    floats = 16.0 * samples * d * d
+    if settings.collapsed:
+        floats = (8.0 if settings.estimator.kind == "flip" else 4.0 * d) * samples * d * d
+        if jax.default_backend() != "cpu" or settings.estimator.kind == "gumbel":
+            floats = 8.0 * samples * d**3
+    elif hasattr(stats.shared, "values"):
+        rows = (
+            stats.shared.values.shape[0]
+            if settings.batch is None
+            else min(settings.batch, stats.shared.values.shape[0])
+        )
+        shapes = jax.eval_shape(lambda k: model.sample_theta(k, d), jax.random.key(0))
+        width = sum(leaf.shape[-1] for leaf in jax.tree.leaves(shapes) if len(leaf.shape) > 1)
+        floats += 4.0 * samples * d * rows * max(width, 2)
+    return max(1, min(particles, int(settings.memory_limit * 2**30 / (4 * floats))))
+
+
+def infer(
+    data: Dataset,
+    model: Model,
+    prior: GraphPrior,
+    settings: Settings,
+    *,
+    particles: int = 30,
+    seed: int = 0,
+    method: str = "dibs",
+    callback: Callback | None = None,
+    every: int | None = None,
+    progress: bool | None = None,
+) -> Posterior:
+    """Run DiBS with the given settings."""
+    if particles < 1:
+        raise InputError(f"particles={particles!r}: give at least 1")
+    target, used = prepare(model, prior, settings, data, particles)
+    key_start, key_theta = jax.random.split(key_from_seed(seed))
+    state = initial_state(target, key_start, particles, data.nodes)
+    every = every or max(1, settings.steps // 20)
+    with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:
+        done = 0
+
+        def watch(snap) -> None:
+            nonlocal done
+            advance(snap.step - done)
+            done = snap.step
+            if callback is not None:
+                callback(snap)
+
+        state: State = run(target, state, used, every, watch)
+    return to_posterior(target, snapshot(target, state), data, model.summarise(data), key_theta, method)

@@ -1,0 +1,109 @@
+"""The latent graph model: a continuous variable z that holds the probability of every edge.
+
+`p_alpha(g_ij = 1 | z) = sigmoid(alpha s_ij)` with `s_ij = u_i · v_j` (equation 6), no self-loops. All
+functions are for one particle; vmap does the rest.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from dagpost.errors import InputError
+from dagpost.typing import Key
+
+
+class Embedding(abc.ABC):
+    """What z is, and the edge scores s(z) that it implies."""
+
+    @abc.abstractmethod
+    def sample(self, key: Key, d: int) -> Array:
+        """A draw from the Gaussian prior."""
+
+    @abc.abstractmethod
+    def scores(self, z: Array) -> Float[Array, "d d"]:
+        """`s_ij`, positive for edges that are more probable than not."""
+
+    @abc.abstractmethod
+    def log_prior(self, z: Array) -> Float[Array, ""]:
+        """Log density of the Gaussian prior, up to a constant."""
+
+
+@dataclass(frozen=True)
+class InnerProduct(Embedding):
+    """`z = [U, V]` of shape (d, k, 2), `s_ij = u_i · v_j`, `z ~ N(0, scale²)` with `scale = 1/sqrt(k)`.
+
+    `size` is k; None takes k = d, which leaves the edge probabilities unconstrained in rank.
+    """
+
+    size: int | None = None
+    scale: float | None = None
+
+    def __post_init__(self):
+        if self.size is not None and self.size < 1:
+            raise InputError(f"latent size {self.size!r}: give at least 1")
+
+    def _scale(self, k: int) -> float:
+        return k**-0.5 if self.scale is None else self.scale
+
+    def sample(self, key: Key, d: int) -> Array:
+        k = d if self.size is None else self.size
+        return self._scale(k) * jax.random.normal(key, (d, k, 2))
+
+    def scores(self, z: Array) -> Float[Array, "d d"]:
+        return z[..., 0] @ z[..., 1].T
+
+    def log_prior(self, z: Array) -> Float[Array, ""]:
+        return -0.5 * jnp.sum(z**2) / self._scale(z.shape[1]) ** 2
+
+
+@dataclass(frozen=True)
+class ScalarEmbedding(Embedding):
+    """The variant of the ablation: one number for each edge, `s_ij = z_ij`."""
+
+    scale: float = 1.0
+
+    def sample(self, key: Key, d: int) -> Array:
+        return self.scale * jax.random.normal(key, (d, d))
+
+    def scores(self, z: Array) -> Float[Array, "d d"]:
+        return z
+
+    def log_prior(self, z: Array) -> Float[Array, ""]:
+        return -0.5 * jnp.sum(z**2) / self.scale**2
+
+
+def no_loops(matrix: Array) -> Array:
+    """The matrix with a zero diagonal."""
+    return matrix * (1.0 - jnp.eye(matrix.shape[-1], dtype=matrix.dtype))
+
+
+def edge_probabilities(scores: Float[Array, "d d"], alpha) -> Float[Array, "d d"]:
+    """`G_alpha(z)`, equation 7."""
+    return no_loops(jax.nn.sigmoid(alpha * scores))
+
+
+def soft_graph(noise: Float[Array, "*s d d"], scores: Float[Array, "d d"], alpha, tau=1.0) -> Float[Array, "*s d d"]:
+    """Gumbel-softmax samples `sigmoid(tau (l_ij + alpha s_ij))`, equation 11."""
+    return no_loops(jax.nn.sigmoid(tau * (noise + alpha * scores)))
+
+
+def hard_graph(noise: Float[Array, "*s d d"], scores: Float[Array, "d d"], alpha) -> Float[Array, "*s d d"]:
+    """Samples of `p_alpha(G | z)` from the same logistic noise: 1 where `l_ij + alpha s_ij > 0`."""
+    return no_loops((noise + alpha * scores > 0).astype(scores.dtype))
+
+
+def log_graph_probability(graph: Float[Array, "d d"], scores: Float[Array, "d d"], alpha) -> Float[Array, " d"]:
+    """`log p_alpha(g_j | z)` of every column j."""
+    logits = alpha * scores
+    each = graph * jax.nn.log_sigmoid(logits) + (1 - graph) * jax.nn.log_sigmoid(-logits)
+    return jnp.sum(no_loops(each), axis=-2)
+
+
+def limiting_graph(scores: Float[Array, "*m d d"]) -> Bool[Array, "*m d d"]:
+    """`G_inf(z)`: the edges with a positive score, equation 14."""
+    return no_loops(jnp.asarray(scores > 0, dtype=float)) > 0

@@ -1,0 +1,69 @@
+"""From latent particles to a posterior over DAGs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dagpost.data import Dataset
+from dagpost.dibs.svgd import Snapshot
+from dagpost.dibs.target import Target
+from dagpost.errors import InputError
+from dagpost.graphs import find_cycle, is_acyclic
+from dagpost.models import Statistics
+from dagpost.posterior import Posterior, log_joint_of
+from dagpost.typing import Graph, Key
+
+
+def without_cycles(graph: Graph, scores: Float[np.ndarray, "d d"]) -> Graph:
+    """The DAG that is left when each cycle loses its weakest edge, the one with the smallest score."""
+    graph = graph.copy()
+    while (cycle := find_cycle(graph)) is not None:
+        edges = list(zip(cycle, cycle[1:] + cycle[:1]))
+        graph[min(edges, key=lambda edge: scores[edge])] = False
+    return graph
+
+
+def to_posterior(target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str) -> Posterior:
+    """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted."""
+    settings, model = target.settings, target.model
+    scores = np.asarray(jax.vmap(settings.embedding.scores)(jnp.asarray(last.z)))
+    graphs, theta = last.graphs, last.theta
+    acyclic = is_acyclic(graphs)
+    if settings.cyclic == "repair":
+        graphs = np.stack([g if ok else without_cycles(g, s) for g, ok, s in zip(graphs, acyclic, scores)])
+        kept = np.arange(len(graphs))
+    else:
+        kept = np.flatnonzero(acyclic)
+        if len(kept) == 0:
+            raise InputError(
+                f"all {len(graphs)} particles have a cycle after {last.step} steps: run more steps, raise beta, "
+                "or set cyclic='repair'"
+            )
+    graphs = graphs[kept]
+    theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
+    joint = log_joint_of(graphs, theta, model, target.prior, stats)
+    if settings.collapsed and len(jax.tree.leaves(model.sample_theta(key, 2))):
+        draws = [model.draw_theta(k, g, stats) for k, g in zip(jax.random.split(key, len(graphs)), graphs)]
+        theta = jax.tree.map(lambda *leaves: np.stack(leaves), *draws)
+    return Posterior(
+        graphs=graphs,
+        log_weights=np.zeros(len(graphs)),
+        names=data.names,
+        model=model,
+        prior=target.prior,
+        theta=theta,
+        log_joint=joint,
+        info={
+            "method": method,
+            "steps": last.step,
+            "particles": len(last.z),
+            "cyclic": int((~acyclic).sum()),
+            "cyclic_handling": settings.cyclic,
+            "collapsed": settings.collapsed,
+        },
+    )

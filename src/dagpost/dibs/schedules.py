@@ -1,0 +1,63 @@
+"""How the temperatures alpha and beta grow with the step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+
+from dagpost.errors import InputError
+
+
+class Schedule(Protocol):
+    """A temperature at step t = 0, 1, 2, …"""
+
+    def __call__(self, step: jax.Array) -> jax.Array: ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`start + slope · t`: the paper's schedules."""
+
+    slope: float
+    start: float = 0.0
+
+    def __post_init__(self):
+        _check("slope", self.slope)
+
+    def __call__(self, step: jax.Array) -> jax.Array:
+        return self.start + self.slope * jnp.asarray(step, dtype=float)
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """From `first` to `last` over `steps` steps, by a constant factor; `last` from then on."""
+
+    first: float
+    last: float
+    steps: int
+
+    def __post_init__(self):
+        _check("first", self.first)
+        _check("last", self.last)
+
+    def __call__(self, step: jax.Array) -> jax.Array:
+        share = jnp.clip(jnp.asarray(step, dtype=float) / max(self.steps - 1, 1), 0.0, 1.0)
+        return self.first * (self.last / self.first) ** share
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same at every step."""
+
+    value: float
+
+    def __call__(self, step: jax.Array) -> jax.Array:
+        return jnp.full(jnp.shape(step), self.value)
+
+
+def _check(name: str, value: float) -> None:
+    if not value > 0:
+        raise InputError(f"{name}={value!r}: a schedule grows, give a number above 0")

@@ -1,0 +1,66 @@
+"""Everything that DiBS can be told, in one immutable object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import optax
+
+from dagpost.dibs.estimators import Estimator
+from dagpost.dibs.latent import Embedding, InnerProduct
+from dagpost.dibs.schedules import Linear, Schedule
+from dagpost.errors import InputError
+
+
+@dataclass(frozen=True)
+class RmsProp:
+    """The paper's optimiser; decay and epsilon (inside the root) as in the reference implementation."""
+
+    rate: float = 0.005
+    decay: float = 0.9
+
+    def __call__(self) -> optax.GradientTransformation:
+        return optax.rmsprop(self.rate, decay=self.decay, eps=1e-8, eps_in_sqrt=True)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How DiBS runs. `paper_settings` and `default_settings` choose them."""
+
+    steps: int = 3000
+    alpha: Schedule = field(default_factory=lambda: Linear(0.02))
+    beta: Schedule = field(default_factory=lambda: Linear(1.0))
+    bandwidth_z: float = 5.0
+    bandwidth_theta: float = 500.0
+    estimator: Estimator = field(default_factory=Estimator)
+    embedding: Embedding = field(default_factory=InnerProduct)
+    optimiser: RmsProp = field(default_factory=RmsProp)
+    acyclicity: Literal["mean-field", "sampled"] = "mean-field"
+    """`h` of the edge probabilities, or the mean of `h` over soft graphs as published."""
+    acyclicity_samples: int = 32
+    shared_noise: bool = True
+    """One set of logistic noise for all particles of a step: each particle's estimate stays what it was."""
+    collapsed: bool = False
+    """Integrate the parameters out (closed-form evidence only) and draw them exactly at the end."""
+    batch: int | None = None
+    """Rows of a minibatch, for models that keep the rows; None uses all of them."""
+    cyclic: Literal["drop", "repair"] = "drop"
+    """What becomes of particles whose graph has a cycle: dropped, or freed of the weakest edge of each cycle."""
+    memory_limit: float = 2.0
+    """GiB that the intermediate values of one step may take; particles are processed in chunks to keep to it."""
+
+    def __post_init__(self):
+        if self.steps < 1:
+            raise InputError(f"steps={self.steps!r}: give at least 1")
+        for name in ("bandwidth_z", "bandwidth_theta", "memory_limit"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name}={getattr(self, name)!r}: give a number above 0")
+        if self.acyclicity not in ("mean-field", "sampled"):
+            raise InputError(f"acyclicity={self.acyclicity!r}: give 'mean-field' or 'sampled'")
+        if self.cyclic not in ("drop", "repair"):
+            raise InputError(f"cyclic={self.cyclic!r}: give 'drop' or 'repair'")
+        if self.batch is not None and self.batch < 1:
+            raise InputError(f"batch={self.batch!r}: give at least 1 row")
+        if self.estimator.kind == "flip" and not self.collapsed:
+            raise InputError("the flip estimator needs closed-form evidence: set collapsed=True")

@@ -1,0 +1,118 @@
+"""Stein variational gradient descent on particles (z, theta): algorithms 1 and 2 of the paper in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dagpost.dibs.kernels import directions
+from dagpost.dibs.latent import edge_probabilities, limiting_graph
+from dagpost.dibs.target import Target, gradients
+from dagpost.graphs import is_acyclic
+from dagpost.typing import Key
+
+
+class State(NamedTuple):
+    """Where a run stands; everything that it takes to go on."""
+
+    step: Any
+    key: Any
+    z: Any
+    theta: Any
+    optimiser: Any
+
+
+class Snapshot(NamedTuple):
+    """What a callback sees after `step` steps."""
+
+    step: int
+    steps: int
+    alpha: float
+    beta: float
+    z: np.ndarray
+    theta: Any
+    edge_probabilities: np.ndarray
+    graphs: np.ndarray
+    cyclic: int
+
+
+Callback = Callable[[Snapshot], None]
+
+
+class Diverged(RuntimeError):
+    """A particle became NaN or infinite; `state` is the last good one."""
+
+    def __init__(self, message: str, state: State):
+        super().__init__(message)
+        self.state = state
+
+
+def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
+    """Particles from their priors."""
+    key_z, key_theta, key_run = jax.random.split(key, 3)
+    z = jax.vmap(lambda k: target.settings.embedding.sample(k, d))(jax.random.split(key_z, particles))
+    theta: Any = ()
+    if not target.settings.collapsed:
+        theta = jax.vmap(lambda k: target.model.sample_theta(k, d))(jax.random.split(key_theta, particles))
+    return State(jnp.zeros((), dtype=int), key_run, z, theta, target.settings.optimiser().init((z, theta)))
+
+
+def step(target: Target, state: State, stats: Any) -> State:
+    """One step of every particle."""
+    settings = target.settings
+    key_gradient, key_next = jax.random.split(state.key)
+    alpha, beta = settings.alpha(state.step), settings.beta(state.step)
+    by_z, by_theta = gradients(target, key_gradient, state.z, state.theta, alpha, beta, stats)
+    phi = directions(state.z, state.theta, by_z, by_theta, settings.bandwidth_z, settings.bandwidth_theta)
+    downhill = jax.tree.map(jnp.negative, phi)
+    updates, optimiser = settings.optimiser().update(downhill, state.optimiser)
+    z, theta = jax.tree.map(jnp.add, (state.z, state.theta), updates)
+    return State(state.step + 1, key_next, z, theta, optimiser)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _several(target: Target, state: State, stats: Any, count: int) -> State:
+    return jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)
+
+
+def run(target: Target, state: State, stats: Any, every: int, callback: Callback | None = None) -> State:
+    """All remaining steps, with a look at the particles after every `every` steps.
+
+    Exactly `settings.steps` steps are run, whether or not `every` divides them.
+    """
+    stats = jax.tree.map(jnp.asarray, stats)
+    done, steps = int(state.step), target.settings.steps
+    while done < steps:
+        count = min(every, steps - done)
+        following = _several(target, state, stats, count)
+        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves((following.z, following.theta))):
+            raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
+        state, done = following, done + count
+        if callback is not None:
+            callback(snapshot(target, state))
+    return state
+
+
+def snapshot(target: Target, state: State) -> Snapshot:
+    """The state in plain arrays."""
+    settings = target.settings
+    scores = jax.vmap(settings.embedding.scores)(state.z)
+    last = jnp.maximum(state.step - 1, 0)
+    alpha = float(settings.alpha(last))
+    graphs = np.asarray(limiting_graph(scores))
+    return Snapshot(
+        step=int(state.step),
+        steps=settings.steps,
+        alpha=alpha,
+        beta=float(settings.beta(last)),
+        z=np.asarray(state.z),
+        theta=jax.tree.map(np.asarray, state.theta),
+        edge_probabilities=np.asarray(jax.vmap(lambda s: edge_probabilities(s, alpha))(scores)),
+        graphs=graphs,
+        cyclic=int((~is_acyclic(graphs)).sum()),
+    )

@@ -1,0 +1,161 @@
+"""The score of the latent posterior: gradient of `log p(z, theta | D)` for a batch of particles (proposition 2)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from dagpost.dibs.estimators import Estimator, surrogate
+from dagpost.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
+from dagpost.dibs.latent import edge_probabilities, hard_graph, soft_graph
+from dagpost.dibs.settings import Settings
+from dagpost.graphs import cyclicity
+from dagpost.models import Model, Statistics
+from dagpost.models.base import RowShare
+from dagpost.models.conjugate import ConjugateTable, all_families, soft_evidence
+from dagpost.priors import GraphPrior
+
+
+class Target(NamedTuple):
+    """What is inferred, apart from the data."""
+
+    model: Model
+    prior: GraphPrior
+    settings: Settings
+    on_host: bool
+    """Whether closed-form families of hard graphs are scored by the compiled kernel (on a CPU)."""
+    chunk: int
+    """How many particles are processed at once."""
+
+
+def gradients(target: Target, key, z, theta, alpha, beta, stats):
+    """Gradient of the log posterior by z and theta of every particle."""
+    settings = target.settings
+    key_likelihood, key_acyclicity, key_rows = jax.random.split(key, 3)
+    scores = jax.vmap(settings.embedding.scores)(z)
+    stats, scale = _minibatch(key_rows, stats, settings.batch)
+    by_scores, by_theta = likelihood_gradients(target, key_likelihood, scores, theta, alpha, stats, scale)
+
+    def one(z, by_scores, noise):
+        def rest(z):
+            scores = settings.embedding.scores(z)
+            return (
+                jnp.sum(lax.stop_gradient(by_scores) * scores)
+                + settings.embedding.log_prior(z)
+                + target.prior.log_density(edge_probabilities(scores, alpha))
+                - beta * expected_cyclicity(settings, scores, alpha, noise)
+            )
+
+        return jax.grad(rest)(z)
+
+    noise = _noise(key_acyclicity, settings, z.shape[0], scores.shape[-1], settings.acyclicity_samples)
+    if settings.acyclicity == "mean-field":
+        noise = jnp.zeros((1, 0, scores.shape[-1], scores.shape[-1]))
+    by_z = _over_particles(one, (z, by_scores), noise, target.chunk)
+    return by_z, by_theta
+
+
+def expected_cyclicity(settings: Settings, scores, alpha, noise):
+    """`E[h(G)]` over soft graphs (published), or `h` of the edge probabilities: no noise, one matrix power."""
+    if settings.acyclicity == "mean-field":
+        return cyclicity(edge_probabilities(scores, alpha))
+    return jnp.mean(jax.vmap(cyclicity)(soft_graph(noise, scores, alpha)))
+
+
+def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale=1.0):
+    """Estimated gradient of `log E[p(D, theta | G)]` by the edge scores and by theta of every particle."""
+    estimator = target.settings.estimator
+    noise = _noise(key, target.settings, scores.shape[0], scores.shape[-1], estimator.samples)
+    if estimator.kind == "flip":
+        return _flip_gradients(target, estimator, scores, alpha, noise, stats), theta
+    log_families = _family_scores(target, stats, scale)
+
+    def one(scores, theta, noise):
+        def function(scores, theta):
+            return surrogate(estimator, log_families, scores, theta, alpha, noise)
+
+        return jax.grad(function, argnums=(0, 1))(scores, theta)
+
+    return _over_particles(one, (scores, theta), noise, target.chunk)
+
+
+def _family_scores(target: Target, stats: Statistics, scale):
+    """`log_families(graph, theta)`: of the model, or of its evidence where the parameters are integrated out."""
+    model, settings = target.model, target.settings
+    if settings.collapsed:
+        table: Any = stats
+        if settings.estimator.kind == "score" and target.on_host:
+            return lambda graph, theta: _evidence_on_host(table, graph)
+        return lambda graph, theta: jax.vmap(lambda g, j: soft_evidence(table, g, j, table.group[j]), in_axes=(1, 0))(
+            graph, jnp.arange(graph.shape[-1])
+        )
+    if settings.batch is None:
+        return lambda graph, theta: model.log_families(graph, theta, stats)
+
+    def scaled(g_j, theta_j, stats_j):
+        return scale * model.log_conditional(g_j, theta_j, stats_j) + model.log_parameter_prior(g_j, theta_j)
+
+    return lambda graph, theta: model._by_node(scaled, graph, theta, stats)
+
+
+def _evidence_on_host(table: ConjugateTable, graph):
+    def call(graphs, *fields):
+        flat = graphs.reshape(-1, *graphs.shape[-2:]) > 0.5
+        values = all_families(plain_table(ConjugateTable(*fields)), flat)
+        return values.reshape(graphs.shape[:-1]).astype(graphs.dtype)
+
+    shape = jax.ShapeDtypeStruct(graph.shape[:-1], graph.dtype)
+    return jax.pure_callback(call, shape, lax.stop_gradient(graph), *table, vmap_method="legacy_vectorized")
+
+
+def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, table: Any):
+    logits = alpha * scores
+    hard = jax.vmap(hard_graph, in_axes=(0 if noise.shape[0] > 1 else None, 0, None))(
+        noise if noise.shape[0] > 1 else noise[0], scores, alpha
+    )
+    mean_log = estimator.objective == "mean-log"
+    if target.on_host:
+
+        def call(graphs, *fields):
+            return flip_ratios_on_host(ConjugateTable(*fields), graphs, mean_log).astype(graphs.dtype)
+
+        ratios = jax.pure_callback(call, jax.ShapeDtypeStruct(scores.shape, scores.dtype), hard, *table)
+    else:
+        ratios = lax.map(lambda g: flip_ratios_in_jax(table, g[None], mean_log)[0], hard, batch_size=target.chunk)
+    p = jax.nn.sigmoid(logits)
+    if mean_log:
+        return alpha * p * (1 - p) * ratios
+    return alpha * (jax.nn.sigmoid(logits + ratios) - p)
+
+
+def _over_particles(function, particles, noise, chunk: int):
+    """`function(*particle, noise)` for every particle, at most `chunk` at once."""
+    count = jax.tree.leaves(particles)[0].shape[0]
+    if noise.shape[0] > 1:
+        return _mapped(lambda args: function(*args[0], args[1]), (particles, noise), count, chunk)
+    return _mapped(lambda args: function(*args, noise[0]), particles, count, chunk)
+
+
+def _mapped(function, arguments, count: int, chunk: int):
+    return jax.vmap(function)(arguments) if chunk >= count else lax.map(function, arguments, batch_size=chunk)
+
+
+def _noise(key, settings: Settings, particles: int, d: int, samples: int):
+    """Logistic noise, with a leading axis of 1 where all particles share it."""
+    leading = 1 if settings.shared_noise else particles
+    return jax.random.logistic(key, (leading, samples, d, d))
+
+
+def _minibatch(key, stats: Any, batch: int | None):
+    """Rows drawn without replacement, and the factor that makes their log likelihood unbiased."""
+    if batch is None or not isinstance(stats, Statistics) or not isinstance(stats.shared, RowShare):
+        return stats, 1.0
+    rows = stats.shared.values.shape[0]
+    if batch >= rows:
+        return stats, 1.0
+    chosen = jax.random.choice(key, rows, (batch,), replace=False)
+    node = stats.node._replace(observed=stats.node.observed[:, chosen])
+    return Statistics(RowShare(stats.shared.values[chosen]), node), rows / batch

@@ -1,0 +1,215 @@
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import dagpost as dp
+from dagpost.dibs import Estimator, InnerProduct, Linear, ScalarEmbedding, default_settings, infer, paper_settings
+from dagpost.dibs.inference import prepare
+from dagpost.dibs.particles import without_cycles
+from dagpost.dibs.svgd import Diverged, initial_state, run, step
+from dagpost.errors import InputError
+from dagpost.graphs import is_acyclic
+from dagpost.models import as_model
+
+PRIOR = dp.ErdosRenyi()
+SIM = dp.simulate(nodes=6, observations=60, seed=1)
+
+
+def quick(model, **changes):
+    return default_settings(model, 6, 60, **{"steps": 30, **changes})
+
+
+@pytest.mark.parametrize("name", ["bge", "linear", "mlp"])
+@pytest.mark.parametrize("preset", ["dibs", "dibs-paper"])
+def test_every_model_runs_with_both_presets(name, preset):
+    model = as_model(name)
+    settings = quick(model) if preset == "dibs" else paper_settings(model, 6, steps=20, cyclic="repair")
+    post = infer(SIM.train, model, PRIOR, settings, particles=4, seed=0, method=preset)
+    assert is_acyclic(post.graphs).all() and len(post) == 4
+    assert post.info["method"] == preset and post.info["steps"] == settings.steps
+    assert post.log_joint is not None and np.isfinite(post.log_joint).all()
+    assert (len(jax.tree.leaves(post.theta)) > 0) == (name != "bge")
+    weighted = post.weighted("posterior")
+    assert weighted.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "estimator, collapsed",
+    [
+        (Estimator("gumbel", "family", 4), False),
+        (Estimator("gumbel", "graph", 4), False),
+        (Estimator("straight-through", "family", 4), False),
+        (Estimator("score", "family", 4), False),
+        (Estimator("score", "graph", 4), False),
+        (Estimator("flip", "family", 4), True),
+        (Estimator("score", "family", 4), True),
+        (Estimator("gumbel", "family", 4), True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("acyclicity", ["mean-field", "sampled"])
+def test_every_estimator_runs(estimator, collapsed, acyclicity):
+    model = dp.LinearGaussian()
+    settings = quick(model, estimator=estimator, collapsed=collapsed, acyclicity=acyclicity, steps=5)
+    assert len(infer(SIM.train, model, PRIOR, settings, particles=3)) == 3
+
+
+@pytest.mark.parametrize("embedding", [InnerProduct(size=2), InnerProduct(size=9), ScalarEmbedding()], ids=str)
+def test_every_embedding_runs(embedding):
+    model = dp.LinearGaussian()
+    assert len(infer(SIM.train, model, PRIOR, quick(model, embedding=embedding), particles=3)) == 3
+
+
+def test_seed_fixes_the_result_bit_for_bit():
+    model = dp.LinearGaussian()
+    for collapsed in (False, True):
+        estimator = Estimator("flip" if collapsed else "gumbel", "family", 4)
+        settings = quick(model, estimator=estimator, collapsed=collapsed)
+        one, two = (infer(SIM.train, model, PRIOR, settings, particles=4, seed=5) for _ in range(2))
+        other = infer(SIM.train, model, PRIOR, settings, particles=4, seed=6)
+        np.testing.assert_array_equal(one.graphs, two.graphs)
+        np.testing.assert_array_equal(one.theta, two.theta)
+        assert (one.theta != other.theta).any()
+
+
+@pytest.mark.parametrize("every", [1, 7, 30, 100])
+def test_exactly_the_steps_asked_for(every):
+    model = dp.LinearGaussian()
+    seen = []
+    post = infer(SIM.train, model, PRIOR, quick(model), particles=2, callback=seen.append, every=every)
+    assert [s.step for s in seen] == [*range(every, 30, every), 30]
+    assert post.info["steps"] == 30
+    last = seen[-1]
+    assert last.alpha == pytest.approx(float(quick(model).alpha(29))) and last.beta == pytest.approx(29)
+    assert last.edge_probabilities.shape == (2, 6, 6) and 0 <= last.cyclic <= 2
+
+
+def test_looking_does_not_change_the_run():
+    model = dp.LinearGaussian()
+    plain = infer(SIM.train, model, PRIOR, quick(model), particles=3)
+    watched = infer(SIM.train, model, PRIOR, quick(model), particles=3, callback=lambda s: None, every=4)
+    np.testing.assert_array_equal(plain.graphs, watched.graphs)
+    np.testing.assert_array_equal(plain.theta, watched.theta)
+
+
+@pytest.mark.parametrize("name", ["linear", "mlp"])
+def test_chunks_do_not_change_the_step(name):
+    model = as_model(name)
+    settings = quick(model, estimator=Estimator("gumbel", "family", 4), collapsed=False)
+    target, stats = prepare(model, PRIOR, settings, SIM.train, 5)
+    state = initial_state(target, jax.random.key(0), 5, 6)
+    stepped = jax.jit(step, static_argnums=0)
+    whole = stepped(target._replace(chunk=5), state, stats)
+    parts = stepped(target._replace(chunk=2), state, stats)
+    for a, b in zip(jax.tree.leaves((whole.z, whole.theta)), jax.tree.leaves((parts.z, parts.theta))):
+        np.testing.assert_allclose(a, b, atol=2e-5)
+
+
+def test_memory_limit_makes_chunks():
+    model = dp.MlpGaussian()
+    roomy, _ = prepare(model, PRIOR, quick(model), SIM.train, 30)
+    tight, _ = prepare(model, PRIOR, quick(model, memory_limit=1e-3), SIM.train, 30)
+    assert roomy.chunk == 30 and tight.chunk < 30
+
+
+def test_minibatches_are_unbiased():
+    """The gradient on minibatches, averaged over all of them, is that on all rows."""
+    from dagpost.dibs.target import likelihood_gradients
+
+    model = dp.MlpGaussian()
+    settings = quick(model, estimator=Estimator("gumbel", "graph", 1), batch=20)
+    target, stats = prepare(model, PRIOR, settings, SIM.train, 2)
+    state = initial_state(target, jax.random.key(0), 2, 6)
+    scores = jax.vmap(settings.embedding.scores)(state.z)
+    gradients = jax.jit(likelihood_gradients, static_argnums=0)
+    whole, _ = gradients(target, jax.random.key(1), scores, state.theta, 1.0, stats, 1.0)
+    parts = []
+    for start in range(0, 60, 20):
+        rows = slice(start, start + 20)
+        part = model.summarise(SIM.train.rows(rows))
+        parts.append(gradients(target, jax.random.key(1), scores, state.theta, 1.0, part, 3.0)[0])
+    # with one sample the log-mean-exp is the log likelihood itself, which is additive over rows
+    np.testing.assert_allclose(np.mean(parts, axis=0), whole, rtol=2e-3, atol=1e-2)
+    assert len(infer(SIM.train, model, PRIOR, settings, particles=2)) == 2
+
+
+def test_weakest_edge_of_each_cycle_goes():
+    graph = np.zeros((4, 4), dtype=bool)
+    for i, j in [(0, 1), (1, 2), (2, 0), (2, 3), (3, 2)]:
+        graph[i, j] = True
+    scores = np.array([[0, 5, 0, 0], [0, 0, 4, 0], [0.5, 0, 0, 3], [0, 0, 1, 0]], dtype=float)
+    repaired = without_cycles(graph, scores)
+    assert is_acyclic(repaired)
+    assert not repaired[2, 0] and not repaired[3, 2] and repaired.sum() == 3
+
+
+def test_cyclic_particles_are_counted_and_never_returned():
+    model = dp.LinearGaussian()
+    settings = quick(model, steps=1, cyclic="drop")
+    with pytest.raises(InputError, match="all 3 particles have a cycle after 1 steps"):
+        infer(SIM.train, model, PRIOR, settings, particles=3, seed=0)
+    repaired = infer(SIM.train, model, PRIOR, quick(model, steps=1), particles=3, seed=0)
+    assert repaired.info["cyclic"] == 3 and is_acyclic(repaired.graphs).all()
+
+
+def test_divergence_keeps_the_last_good_state():
+    model = dp.LinearGaussian()
+    settings = quick(model, estimator=Estimator("gumbel", "family", 4), collapsed=False)
+    target, stats = prepare(model, PRIOR, settings, SIM.train, 2)
+    state = initial_state(target, jax.random.key(0), 2, 6)
+    broken = jax.tree.map(lambda leaf: leaf * np.nan if leaf.dtype.kind == "f" else leaf, stats)
+    with pytest.raises(Diverged, match="between steps 0 and 10") as error:
+        run(target, state, broken, 10)
+    assert int(error.value.state.step) == 0
+
+
+def test_it_learns_the_graph():
+    """A strong signal, a short run: better than chance by far."""
+    sim = dp.simulate(nodes=8, observations=200, seed=2, weight_shift=0.5)
+    for name in ("linear", "bge"):
+        model = as_model(name)
+        post = infer(sim.train, model, PRIOR, default_settings(model, 8, 200), particles=10)
+        assert dp.metrics.auroc(post, sim.graph) > 0.8
+
+
+def test_one_particle_is_a_map_estimate():
+    model = dp.LinearGaussian()
+    post = infer(SIM.train, model, PRIOR, quick(model, steps=300), particles=1)
+    assert len(post) == 1 and post.log_joint[0] > -1000
+
+
+def test_published_settings():
+    settings = paper_settings(dp.BGe(), 20)
+    assert settings.estimator == Estimator("score", "graph", 128, control_variate=False)
+    assert settings.alpha == Linear(2.0) and settings.bandwidth_z == 2.0 and settings.acyclicity_samples == 32
+    assert paper_settings(dp.LinearGaussian(), 50).bandwidth_theta == 1000
+    assert paper_settings(dp.MlpGaussian(), 20).alpha == Linear(0.02)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"steps": 0}, "steps=0"),
+        ({"bandwidth_z": 0.0}, "bandwidth_z"),
+        ({"bandwidth_theta": float("nan")}, "bandwidth_theta"),
+        ({"acyclicity": "exact"}, "acyclicity"),
+        ({"cyclic": "keep"}, "cyclic"),
+        ({"batch": 0}, "batch=0"),
+        ({"estimator": Estimator("flip"), "collapsed": False}, "needs closed-form evidence"),
+    ],
+)
+def test_bad_settings_are_named(changes, message):
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(default_settings(dp.LinearGaussian(), 6, 60), **changes)
+
+
+def test_impossible_combinations_are_named():
+    with pytest.raises(InputError, match="no closed-form evidence"):
+        infer(SIM.train, dp.MlpGaussian(), PRIOR, quick(dp.MlpGaussian(), estimator=Estimator("score"), collapsed=True))
+    full = dp.BGe(scale_matrix=np.eye(6) + 0.1)
+    with pytest.raises(InputError, match="diagonal scale_matrix"):
+        infer(SIM.train, full, PRIOR, quick(full))
+    with pytest.raises(InputError, match="particles=0"):
+        infer(SIM.train, dp.BGe(), PRIOR, quick(dp.BGe()), particles=0)
