@@ -49,10 +49,9 @@ def test_every_model_runs_with_both_presets(name, preset):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("acyclicity", ["mean-field", "sampled"])
-def test_every_estimator_runs(estimator, collapsed, acyclicity):
+def test_every_estimator_runs(estimator, collapsed):
     model = dp.LinearGaussian()
-    settings = quick(model, estimator=estimator, collapsed=collapsed, acyclicity=acyclicity, steps=5)
+    settings = quick(model, estimator=estimator, collapsed=collapsed, steps=5)
     assert len(infer(SIM.train, model, PRIOR, settings, particles=3)) == 3
 
 
@@ -74,7 +73,7 @@ def test_seed_fixes_the_result_bit_for_bit():
         assert (one.theta != other.theta).any()
 
 
-@pytest.mark.parametrize("every", [1, 7, 30, 100])
+@pytest.mark.parametrize("every", [7, 100])
 def test_exactly_the_steps_asked_for(every):
     model = dp.LinearGaussian()
     seen = []

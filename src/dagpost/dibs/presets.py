@@ -61,7 +61,7 @@ class Tuned(NamedTuple):
 
 # chosen with `benchmarks/tune.py` on data sets that no benchmark reports (seeds 1000 and up)
 TUNED: dict[str, Tuned] = {
-    "bge": Tuned(Estimator("flip", "family", 4, objective="mean-log"), True, 500, 250.0, 500.0, 0.01),
+    "bge": Tuned(Estimator("flip", "family", 4, objective="mean-log"), True, 1000, 250.0, 1000.0, 0.01, 20.0),
     "linear": Tuned(Estimator("gumbel", "family", 8), False, 1000, 20.0, 1000.0, 0.02),
     "mlp": Tuned(Estimator("gumbel", "family", 4), False, 3000, 60.0, 3000.0, 0.02, bandwidth_theta=1000.0),
 }
