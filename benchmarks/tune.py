@@ -68,7 +68,8 @@ def main() -> None:
         print(
             f"{used.steps:>5}{used.optimiser.rate:>7.3f}{used.alpha.slope * used.steps:>7.0f}"
             f"{used.beta.slope * used.steps:>8.0f}{used.bandwidth_z:>6.0f}{used.bandwidth_theta:>10.0f} |"
-            f"{took:>6.2f}{shd:>7.1f}{shd_plus:>6.1f}{auroc:>7.3f}{auroc_plus:>6.3f}{cyclic:>8.1f}{edges:>7.1f} ({true:.1f})",
+            f"{took:>6.2f}{shd:>7.1f}{shd_plus:>6.1f}{auroc:>7.3f}{auroc_plus:>6.3f}{cyclic:>8.1f}"
+            f"{edges:>7.1f} ({true:.1f})",
             flush=True,
         )
 

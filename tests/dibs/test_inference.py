@@ -81,7 +81,7 @@ def test_exactly_the_steps_asked_for(every):
     assert [s.step for s in seen] == [*range(every, 30, every), 30]
     assert post.info["steps"] == 30
     last = seen[-1]
-    assert last.alpha == pytest.approx(float(quick(model).alpha(29))) and last.beta == pytest.approx(29)
+    assert last.alpha == pytest.approx(float(quick(model).alpha(29))) and last.beta == pytest.approx(1000 * 29 / 30)
     assert last.edge_probabilities.shape == (2, 6, 6) and 0 <= last.cyclic <= 2
 
 
@@ -165,12 +165,14 @@ def test_divergence_keeps_the_last_good_state():
 
 
 def test_it_learns_the_graph():
-    """A strong signal, a short run: better than chance by far."""
+    """A strong signal: the linear model finds directions, BGe (which cannot tell them all) the skeleton."""
     sim = dp.simulate(nodes=8, observations=200, seed=2, weight_shift=0.5)
-    for name in ("linear", "bge"):
-        model = as_model(name)
-        post = infer(sim.train, model, PRIOR, default_settings(model, 8, 200), particles=10)
-        assert dp.metrics.auroc(post, sim.graph) > 0.8
+    linear = infer(sim.train, dp.LinearGaussian(), PRIOR, default_settings(dp.LinearGaussian(), 8, 200), particles=10)
+    assert dp.metrics.auroc(linear, sim.graph) > 0.9
+    bge = infer(sim.train, dp.BGe(), PRIOR, default_settings(dp.BGe(), 8, 200), particles=10)
+    joined = (bge.graphs | bge.graphs.transpose(0, 2, 1)).mean(axis=0)
+    truth = sim.graph | sim.graph.T
+    assert joined[truth].mean() > 0.9 and joined[truth].mean() > 2 * joined[~truth].mean()
 
 
 def test_one_particle_is_a_map_estimate():
@@ -209,6 +211,6 @@ def test_impossible_combinations_are_named():
         infer(SIM.train, dp.MlpGaussian(), PRIOR, quick(dp.MlpGaussian(), estimator=Estimator("score"), collapsed=True))
     full = dp.BGe(scale_matrix=np.eye(6) + 0.1)
     with pytest.raises(InputError, match="diagonal scale_matrix"):
-        infer(SIM.train, full, PRIOR, quick(full))
+        infer(SIM.train, full, PRIOR, quick(full, estimator=Estimator("flip")))
     with pytest.raises(InputError, match="particles=0"):
         infer(SIM.train, dp.BGe(), PRIOR, quick(dp.BGe()), particles=0)
