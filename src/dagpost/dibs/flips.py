@@ -24,19 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numba import njit, prange
 
-from dagpost.models.conjugate import ConjugateTable
-
-
-@njit(cache=True)
-def _score(table, g, p, log_determinant, schur, prior_determinant, prior_schur):
-    return (
-        table.constant[g, p]
-        - 0.5 * log_determinant
-        + 0.5 * prior_determinant
-        - table.power[g, p] * np.log(table.offset + table.scale * schur)
-        + table.prior_power[p] * np.log(prior_schur)
-        - table.linear * schur
-    )
+from dagpost.models.conjugate import ConjugateTable, evidence_formula
 
 
 @njit(cache=True)
@@ -76,7 +64,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
     for a in range(p):
         schur -= solved[j, a] * solved[j, a]
     schur = max(schur, floor)
-    here = _score(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
+    here = evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
     for i in range(d):
         if i == j:
             continue
@@ -90,7 +78,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
             pivot = max(pivot, floor)
             larger = max(schur - cross * cross / pivot, floor)
             off[i] = here
-            on[i] = _score(
+            on[i] = evidence_formula(
                 table, g, p + 1, log_determinant + np.log(pivot), larger, prior_determinant + prior_i, prior_schur
             )
     if p > 0:
@@ -111,7 +99,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
             smaller = schur + coefficient * coefficient / diagonal
             prior_i = np.log(table.prior_matrix[i, i])
             on[i] = here
-            off[i] = _score(
+            off[i] = evidence_formula(
                 table, g, p - 1, log_determinant + np.log(diagonal), smaller, prior_determinant - prior_i, prior_schur
             )
 

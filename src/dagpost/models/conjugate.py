@@ -66,8 +66,21 @@ def factorise(matrix, j, parents, p, floor, lower):
 
 
 @njit(cache=True)
+def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur):
+    """The formula at the head of this file, from what a factorisation gives."""
+    return (
+        table.constant[g, p]
+        - 0.5 * log_determinant
+        + 0.5 * prior_determinant
+        - table.power[g, p] * np.log(table.offset + table.scale * schur)
+        + table.prior_power[p] * np.log(prior_schur)
+        - table.linear * schur
+    )
+
+
+@njit(cache=True)
 def evidence_with(table, j, parents, p, lower):
-    """The formula at the head of this file, with a scratch matrix for the factor."""
+    """Log evidence of one family, with a scratch matrix for the factor."""
     g = table.group[j]
     log_determinant, schur = factorise(table.matrix[g], j, parents, p, table.floor, lower)
     if table.diagonal_prior:
@@ -77,14 +90,7 @@ def evidence_with(table, j, parents, p, lower):
         prior_schur = table.prior_matrix[j, j]
     else:
         prior_determinant, prior_schur = factorise(table.prior_matrix, j, parents, p, table.floor, lower)
-    return (
-        table.constant[g, p]
-        - 0.5 * log_determinant
-        + 0.5 * prior_determinant
-        - table.power[g, p] * np.log(table.offset + table.scale * schur)
-        + table.prior_power[p] * np.log(prior_schur)
-        - table.linear * schur
-    )
+    return evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
 
 
 @njit(cache=True)
