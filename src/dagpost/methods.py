@@ -70,14 +70,14 @@ def fit(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}: {nearest(str(method), METHODS)}")
-    table = check_for_inference(as_dataset(data, interventions=interventions))
-    scored, graph_prior = as_model(model), as_prior(prior)
     whole_number("particles", particles, least=1)
     whole_number("draws", draws, least=1)
     if steps is not None:
         whole_number("steps", steps, least=1)
     key_from_seed(seed)
     if method == "exact":
-        return METHODS[method](table, scored, graph_prior, draws=draws, seed=seed, **options)
+        return exact(data, model, prior, draws=draws, seed=seed, interventions=interventions, **options)
+    table = check_for_inference(as_dataset(data, interventions=interventions))
+    scored, graph_prior = as_model(model), as_prior(prior)
     scored.check(table)
     return METHODS[method](table, scored, graph_prior, particles=particles, steps=steps, seed=seed, **options)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from math import inf, log
 
 import numpy as np
+from numba import njit
 
 
 def log_sum(values: np.ndarray) -> float:
     """`log sum exp(values)`; -inf for an empty sum or one of zeros."""
     top = float(np.max(values, initial=-inf))
     return top + log(np.exp(values - top).sum()) if np.isfinite(top) else top
+
+
+@njit(cache=True)
+def log_add(a, b):
+    """`log(exp(a) + exp(b))`, for compiled loops."""
+    if a < b:
+        a, b = b, a
+    return a if b == -np.inf else a + np.log1p(np.exp(b - a))
 
 
 def log_normalised(values: np.ndarray) -> np.ndarray:

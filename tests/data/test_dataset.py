@@ -180,13 +180,9 @@ def test_rows_keep_everything_else():
 
 def test_a_frame_given_to_the_constructor_keeps_its_names():
     frame = pd.DataFrame(GOOD, columns=["Erk 1/2", "b", "c"])
-    assert dp_dataset(frame).names == ("Erk 1/2", "b", "c")
+    assert Dataset(frame).names == ("Erk 1/2", "b", "c")
     with pytest.raises(InputError, match="column 'b' has 1 missing value"):
-        dp_dataset(frame.assign(b=frame.b.where(frame.index != 4)))
-
-
-def dp_dataset(*arguments, **options):
-    return Dataset(*arguments, **options)
+        Dataset(frame.assign(b=frame.b.where(frame.index != 4)))
 
 
 @pytest.mark.parametrize(

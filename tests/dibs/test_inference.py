@@ -97,7 +97,7 @@ def test_looking_does_not_change_the_run():
 def test_chunks_do_not_change_the_step(name):
     model = as_model(name)
     settings = quick(model, estimator=Estimator("gumbel", "family", 4), collapsed=False)
-    target, stats = prepare(model, PRIOR, settings, SIM.train, 5)
+    target, stats, _ = prepare(model, PRIOR, settings, SIM.train, 5)
     state = initial_state(target, jax.random.key(0), 5, 6)
     stepped = jax.jit(step, static_argnums=0)
     whole = stepped(target._replace(chunk=5), state, stats)
@@ -108,8 +108,8 @@ def test_chunks_do_not_change_the_step(name):
 
 def test_memory_limit_makes_chunks():
     model = dp.MlpGaussian()
-    roomy, _ = prepare(model, PRIOR, quick(model), SIM.train, 30)
-    tight, _ = prepare(model, PRIOR, quick(model, memory_limit=1e-3), SIM.train, 30)
+    roomy, *_ = prepare(model, PRIOR, quick(model), SIM.train, 30)
+    tight, *_ = prepare(model, PRIOR, quick(model, memory_limit=1e-3), SIM.train, 30)
     assert roomy.chunk == 30 and tight.chunk < 30
 
 
@@ -119,7 +119,7 @@ def test_minibatches_are_unbiased():
 
     model = dp.MlpGaussian()
     settings = quick(model, estimator=Estimator("gumbel", "graph", 1), batch=20)
-    target, stats = prepare(model, PRIOR, settings, SIM.train, 2)
+    target, stats, _ = prepare(model, PRIOR, settings, SIM.train, 2)
     state = initial_state(target, jax.random.key(0), 2, 6)
     scores = jax.vmap(settings.embedding.scores)(state.z)
     gradients = jax.jit(likelihood_gradients, static_argnums=0)
@@ -156,7 +156,7 @@ def test_cyclic_particles_are_counted_and_never_returned():
 def test_divergence_keeps_the_last_good_state():
     model = dp.LinearGaussian()
     settings = quick(model, estimator=Estimator("gumbel", "family", 4), collapsed=False)
-    target, stats = prepare(model, PRIOR, settings, SIM.train, 2)
+    target, stats, _ = prepare(model, PRIOR, settings, SIM.train, 2)
     state = initial_state(target, jax.random.key(0), 2, 6)
     broken = jax.tree.map(lambda leaf: leaf * np.nan if leaf.dtype.kind == "f" else leaf, stats)
     with pytest.raises(Diverged, match="between steps 0 and 10") as error:

@@ -23,7 +23,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from dagpost.dibs.latent import hard_graph, log_graph_probability, soft_graph
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, nearest, positive, whole_number
 
 Kind = Literal["gumbel", "straight-through", "score", "flip"]
 Grouping = Literal["family", "graph"]
@@ -50,10 +50,8 @@ class Estimator:
             raise InputError(f"unknown grouping {self.grouping!r}: {nearest(self.grouping, ['family', 'graph'])}")
         if self.kind == "flip" and self.grouping == "graph":
             raise InputError("the flip estimator works by family: set grouping='family'")
-        if self.samples < 1:
-            raise InputError(f"samples={self.samples!r}: give at least 1")
-        if not self.tau > 0:
-            raise InputError(f"tau={self.tau!r}: give a number above 0")
+        whole_number("samples", self.samples, least=1)
+        positive("tau", self.tau)
 
 
 def log_mean_exp(log_values: Float[Array, "s d"], grouping: Grouping) -> Float[Array, ""]:

@@ -24,7 +24,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numba import njit, prange
 
-from dagpost.models.conjugate import ConjugateTable, evidence_formula
+from dagpost.models.conjugate import ConjugateTable, evidence_formula, factorise
+from dagpost.numerics import log_add
 
 
 @njit(cache=True)
@@ -35,35 +36,20 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
     matrix = table.matrix[g]
     floor = table.floor
     prior_schur = table.prior_matrix[j, j]
-    log_determinant = 0.0
+    log_determinant, schur = factorise(matrix, j, parents, p, floor, lower)
     prior_determinant = 0.0
     for a in range(p):
-        row = parents[a]
-        for b in range(a):
-            total = matrix[row, parents[b]]
-            for c in range(b):
-                total -= lower[a, c] * lower[b, c]
-            lower[a, b] = total / lower[b, b]
-        pivot = matrix[row, row]
-        for c in range(a):
-            pivot -= lower[a, c] * lower[a, c]
-        pivot = max(pivot, floor)
-        log_determinant += np.log(pivot)
-        prior_determinant += np.log(table.prior_matrix[row, row])
-        lower[a, a] = np.sqrt(pivot)
-    # v_i = L⁻¹ K_Pi for every node that is no parent, the child j among them
+        prior_determinant += np.log(table.prior_matrix[parents[a], parents[a]])
+    # v_i = L⁻¹ K_Pi for every node that is no parent; that of the child is the last row of the factor
+    solved[j, :p] = lower[p, :p]
     for i in range(d):
-        if inside[i]:
+        if inside[i] or i == j:
             continue
         for a in range(p):
             total = matrix[parents[a], i]
             for c in range(a):
                 total -= lower[a, c] * solved[i, c]
             solved[i, a] = total / lower[a, a]
-    schur = matrix[j, j]
-    for a in range(p):
-        schur -= solved[j, a] * solved[j, a]
-    schur = max(schur, floor)
     here = evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
     for i in range(d):
         if i == j:
@@ -102,13 +88,6 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
             off[i] = evidence_formula(
                 table, g, p - 1, log_determinant + np.log(diagonal), smaller, prior_determinant - prior_i, prior_schur
             )
-
-
-@njit(cache=True)
-def _log_add(a, b):
-    if a < b:
-        a, b = b, a
-    return a if b == -np.inf else a + np.log1p(np.exp(b - a))
 
 
 @njit(cache=True, parallel=True)
@@ -157,8 +136,8 @@ def flip_ratios(table, graphs, mean_log, out):
             weight = np.log(copies)
             for i in range(d):
                 if i != j:
-                    total_on[i] = _log_add(total_on[i], on[i] + weight)
-                    total_off[i] = _log_add(total_off[i], off[i] + weight)
+                    total_on[i] = log_add(total_on[i], on[i] + weight)
+                    total_off[i] = log_add(total_off[i], off[i] + weight)
         for i in range(d):
             if mean_log or i == j:
                 out[m, i, j] = differences[i]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -11,7 +11,7 @@ from dagpost.dibs.particles import to_posterior
 from dagpost.dibs.settings import Settings
 from dagpost.dibs.svgd import Callback, State, initial_state, run, snapshot
 from dagpost.dibs.target import Target
-from dagpost.errors import InputError
+from dagpost.errors import InputError, whole_number
 from dagpost.models import Model, Statistics
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
@@ -19,8 +19,14 @@ from dagpost.progress import progress_bar
 from dagpost.randomness import key_from_seed
 
 
-def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, particles: int) -> tuple[Target, Any]:
-    """The target, and the statistics in the form that its gradient wants."""
+class Prepared(NamedTuple):
+    target: Target
+    used: Any
+    stats: Statistics
+
+
+def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, particles: int) -> Prepared:
+    """The target, the statistics of the data, and the form of them that the gradient wants."""
     if settings.collapsed and not model.has_evidence:
         raise InputError(f"the model {model.name!r} has no closed-form evidence: set collapsed=False")
     if settings.estimator.kind == "gumbel" and not model.soft:
@@ -37,7 +43,7 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
             raise InputError("the flip estimator needs a diagonal scale_matrix: use the estimator 'score'")
     on_host = jax.default_backend() == "cpu"
     chunk = particles_at_once(model, settings, data.nodes, stats, particles)
-    return Target(model, prior, settings, on_host, chunk), used
+    return Prepared(Target(model, prior, settings, on_host, chunk), used, stats)
 
 
 def particles_at_once(model: Model, settings: Settings, d: int, stats: Statistics, particles: int) -> int:
@@ -49,11 +55,8 @@ def particles_at_once(model: Model, settings: Settings, d: int, stats: Statistic
         if jax.default_backend() != "cpu" or settings.estimator.kind == "gumbel":
             floats = 8.0 * samples * d**3
     elif hasattr(stats.shared, "values"):
-        rows = (
-            stats.shared.values.shape[0]
-            if settings.batch is None
-            else min(settings.batch, stats.shared.values.shape[0])
-        )
+        rows = stats.shared.values.shape[0]
+        rows = min(settings.batch or rows, rows)
         shapes = jax.eval_shape(lambda k: model.sample_theta(k, d), jax.random.key(0))
         width = sum(leaf.shape[-1] for leaf in jax.tree.leaves(shapes) if len(leaf.shape) > 1)
         floats += 4.0 * samples * d * rows * max(width, 2)
@@ -74,9 +77,8 @@ def infer(
     progress: bool | None = None,
 ) -> Posterior:
     """Run DiBS with the given settings."""
-    if particles < 1:
-        raise InputError(f"particles={particles!r}: give at least 1")
-    target, used = prepare(model, prior, settings, data, particles)
+    whole_number("particles", particles, least=1)
+    target, used, stats = prepare(model, prior, settings, data, particles)
     key_start, key_theta = jax.random.split(key_from_seed(seed))
     state = initial_state(target, key_start, particles, data.nodes)
     every = every or max(1, settings.steps // 20)
@@ -91,4 +93,4 @@ def infer(
                 callback(snap)
 
         state: State = run(target, state, used, every, watch)
-    return to_posterior(target, snapshot(target, state), data, model.summarise(data), key_theta, method)
+    return to_posterior(target, snapshot(target, state), data, stats, key_theta, method)

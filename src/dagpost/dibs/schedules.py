@@ -8,7 +8,7 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
-from dagpost.errors import InputError
+from dagpost.errors import positive
 
 
 class Schedule(Protocol):
@@ -25,7 +25,7 @@ class Linear:
     start: float = 0.0
 
     def __post_init__(self):
-        _check("slope", self.slope)
+        positive("slope", self.slope)
 
     def __call__(self, step: jax.Array) -> jax.Array:
         return self.start + self.slope * jnp.asarray(step, dtype=float)
@@ -40,8 +40,8 @@ class Geometric:
     steps: int
 
     def __post_init__(self):
-        _check("first", self.first)
-        _check("last", self.last)
+        positive("first", self.first)
+        positive("last", self.last)
 
     def __call__(self, step: jax.Array) -> jax.Array:
         share = jnp.clip(jnp.asarray(step, dtype=float) / max(self.steps - 1, 1), 0.0, 1.0)
@@ -56,8 +56,3 @@ class Constant:
 
     def __call__(self, step: jax.Array) -> jax.Array:
         return jnp.full(jnp.shape(step), self.value)
-
-
-def _check(name: str, value: float) -> None:
-    if not value > 0:
-        raise InputError(f"{name}={value!r}: a schedule grows, give a number above 0")

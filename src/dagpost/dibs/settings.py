@@ -10,7 +10,7 @@ import optax
 from dagpost.dibs.estimators import Estimator
 from dagpost.dibs.latent import Embedding, InnerProduct
 from dagpost.dibs.schedules import Linear, Schedule
-from dagpost.errors import InputError
+from dagpost.errors import InputError, positive, whole_number
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,14 @@ class Settings:
     """GiB that the intermediate values of one step may take; particles are processed in chunks to keep to it."""
 
     def __post_init__(self):
-        if self.steps < 1:
-            raise InputError(f"steps={self.steps!r}: give at least 1")
+        whole_number("steps", self.steps, least=1)
         for name in ("bandwidth_z", "bandwidth_theta", "memory_limit"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}={getattr(self, name)!r}: give a number above 0")
+            positive(name, getattr(self, name))
         if self.acyclicity not in ("mean-field", "sampled"):
             raise InputError(f"acyclicity={self.acyclicity!r}: give 'mean-field' or 'sampled'")
         if self.cyclic not in ("drop", "repair"):
             raise InputError(f"cyclic={self.cyclic!r}: give 'drop' or 'repair'")
-        if self.batch is not None and self.batch < 1:
-            raise InputError(f"batch={self.batch!r}: give at least 1 row")
+        if self.batch is not None:
+            whole_number("batch", self.batch, least=1)
         if self.estimator.kind == "flip" and not self.collapsed:
             raise InputError("the flip estimator needs closed-form evidence: set collapsed=True")

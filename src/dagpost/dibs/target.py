@@ -51,9 +51,8 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
 
         return jax.grad(rest)(z)
 
-    noise = _noise(key_acyclicity, settings, z.shape[0], scores.shape[-1], settings.acyclicity_samples)
-    if settings.acyclicity == "mean-field":
-        noise = jnp.zeros((1, 0, scores.shape[-1], scores.shape[-1]))
+    samples = settings.acyclicity_samples if settings.acyclicity == "sampled" else 0
+    noise = _noise(key_acyclicity, settings, z.shape[0], scores.shape[-1], samples)
     by_z = _over_particles(one, (z, by_scores), noise, target.chunk)
     return by_z, by_theta
 
@@ -113,9 +112,7 @@ def _evidence_on_host(table: ConjugateTable, graph):
 
 def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, table: Any):
     logits = alpha * scores
-    hard = jax.vmap(hard_graph, in_axes=(0 if noise.shape[0] > 1 else None, 0, None))(
-        noise if noise.shape[0] > 1 else noise[0], scores, alpha
-    )
+    hard = _over_particles(lambda scores, noise: hard_graph(noise, scores, alpha), (scores,), noise, scores.shape[0])
     mean_log = estimator.objective == "mean-log"
     if target.on_host:
 

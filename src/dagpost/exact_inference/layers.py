@@ -33,6 +33,7 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit, prange
 
+from dagpost.numerics import log_add
 from dagpost.progress import Advance
 
 CHUNKS = 8
@@ -58,36 +59,15 @@ def memory_bytes(d: int) -> int:
 
 
 @njit(cache=True)
-def _log_add(a, b):
-    if a < b:
-        a, b = b, a
-    if b == -np.inf:
-        return a
-    return a + np.log1p(np.exp(b - a))
-
-
-@njit(cache=True)
-def log_subset_sums(table):
-    """`log A_j(U) = log sum_{P ⊆ U} w_j(P)` for every U, in place of the table's copy."""
+def log_subset_sums(table, supersets=False):
+    """`log A_j(U) = log sum_{P ⊆ U} w_j(P)` for every U; with `supersets` the sum is over P ⊇ U."""
     out = table.copy()
     d, size = out.shape
     for j in range(d):
         for i in range(d):
             for s in range(size):
-                if s >> i & 1:
-                    out[j, s] = _log_add(out[j, s], out[j, s ^ (1 << i)])
-    return out
-
-
-@njit(cache=True)
-def _log_superset_sums(table):
-    out = table.copy()
-    d, size = out.shape
-    for j in range(d):
-        for i in range(d):
-            for s in range(size):
-                if not s >> i & 1:
-                    out[j, s] = _log_add(out[j, s], out[j, s | (1 << i)])
+                if (s >> i & 1) != supersets:
+                    out[j, s] = log_add(out[j, s], out[j, s ^ (1 << i)])
     return out
 
 
@@ -288,5 +268,5 @@ def family_probabilities(layers: Layers, advance: Advance = lambda amount: None)
     # Pr(P_j = P) = w_j(P) sum_{U ⊇ P} (plus - minus)_j(U) / A_j(U)
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = [np.where(part > 0, np.log(part) - log_total, -np.inf) for part in (plus, minus.sum(axis=0))]
-        total, taken = (np.exp(log_weight + _log_superset_sums(part)) for part in scaled)
+        total, taken = (np.exp(log_weight + log_subset_sums(part, True)) for part in scaled)
     return np.clip(np.where(np.isneginf(log_weight), 0.0, total - taken), 0.0, 1.0)
