@@ -81,7 +81,8 @@ def test_exactly_the_steps_asked_for(every):
     assert [s.step for s in seen] == [*range(every, 30, every), 30]
     assert post.info["steps"] == 30
     last = seen[-1]
-    assert last.alpha == pytest.approx(float(quick(model).alpha(29))) and last.beta == pytest.approx(1000 * 29 / 30)
+    schedules = quick(model)
+    assert last.alpha == pytest.approx(float(schedules.alpha(29))) and last.beta == pytest.approx(2000 * 29 / 30)
     assert last.edge_probabilities.shape == (2, 6, 6) and 0 <= last.cyclic <= 2
 
 

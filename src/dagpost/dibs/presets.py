@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dagpost.dibs.estimators import Estimator
-from dagpost.dibs.schedules import Linear
+from dagpost.dibs.schedules import Linear, Reheated
 from dagpost.dibs.settings import RmsProp, Settings
 from dagpost.models import BGe, Model
 
@@ -47,48 +47,66 @@ def paper_settings(model: Model, d: int, observations: int = 100, **changes: Any
 
 
 class Tuned(NamedTuple):
-    """Our defaults for one model: where the temperatures end, and how the particles get there."""
+    """Our defaults for 20 nodes and 100 rows: where the temperatures end, and how the particles get there."""
 
     estimator: Estimator
-    collapsed: bool
     steps: int
     alpha_end: float
     beta_end: float
     rate: float
-    bandwidth_z: float = 5.0
+    bandwidth_z: float
     bandwidth_theta: float = 500.0
 
 
-# chosen with `benchmarks/tune.py` on data sets that no benchmark reports (seeds 1000 and up)
-TUNED: dict[str, Tuned] = {
-    "bge": Tuned(Estimator("flip", "family", 4, objective="mean-log"), True, 1000, 250.0, 1000.0, 0.01, 20.0),
-    "linear": Tuned(Estimator("gumbel", "family", 8), False, 1000, 20.0, 1000.0, 0.02),
-    "mlp": Tuned(Estimator("gumbel", "family", 4), False, 3000, 60.0, 3000.0, 0.02, bandwidth_theta=1000.0),
+# chosen with `benchmarks/tune.py`; docs/defaults.md tells how
+CLOSED_FORM = Tuned(Estimator("flip", "family", 4, objective="mean-log"), 1000, 250.0, 2000.0, 0.01, 8.0)
+JOINT: dict[str, Tuned] = {
+    "linear": Tuned(Estimator("gumbel", "family", 8), 1000, 20.0, 1000.0, 0.02, 5.0),
+    "mlp": Tuned(Estimator("gumbel", "family", 4), 3000, 60.0, 3000.0, 0.02, 5.0, 1000.0),
 }
+REHEATED_TO = 20.0
 
 
 def default_settings(model: Model, d: int, observations: int, **changes: Any) -> Settings:
-    """Our defaults. Both temperatures grow linearly to their end value, so that fewer steps anneal faster.
+    """Our defaults for any number of nodes and rows; `changes` overrides them.
 
-    Models of your own take those of the linear model, with the straight-through estimator if they are defined
-    for hard graphs only. A BGe prior with a full scale matrix uses the score function.
+    Models with closed-form evidence are inferred without their parameters (`collapsed`), which are drawn exactly
+    at the end; `collapsed=False` infers both together, as the paper does. Models of your own take the joint
+    defaults of the linear model, with the straight-through estimator if they are defined for hard graphs only.
     """
-    tuned = TUNED.get(model.name, TUNED["linear"])
-    estimator = tuned.estimator
-    if not model.soft:
-        estimator = replace(estimator, kind="straight-through")
-    if isinstance(model, BGe) and np.ndim(model.scale_matrix) == 2:
-        estimator = Estimator("score", "family", 32)
-    steps = changes.get("steps", tuned.steps)
+    collapsed = changes.get("collapsed", model.has_evidence)
+    growth = max(1.0, d / 20)
+    more_rows = max(1.0, observations / 100) ** 0.25  # the penalty competes with likelihoods that grow with N
+    if collapsed:
+        tuned = CLOSED_FORM
+        # every family has its own samples, and a particle of many nodes has many families
+        estimator = replace(tuned.estimator, samples=max(1, round(tuned.estimator.samples / growth)))
+        steps = round(tuned.steps * growth**0.75)
+        beta_end = tuned.beta_end * growth**0.75 * more_rows
+        bandwidth_z, rate = tuned.bandwidth_z * d / 20, tuned.rate
+        if isinstance(model, BGe) and np.ndim(model.scale_matrix) == 2:
+            estimator = Estimator("score", "family", 32)  # flips need a diagonal scale matrix
+    else:
+        tuned = JOINT.get(model.name, JOINT["linear"])
+        estimator, steps = tuned.estimator, tuned.steps
+        beta_end = tuned.beta_end * more_rows
+        # large networks lose their way at high rates
+        bandwidth_z, rate = tuned.bandwidth_z, max(tuned.rate * growth**-1.5, min(tuned.rate, 0.005))
+        if not model.soft:
+            estimator = replace(estimator, kind="straight-through")
+    steps = changes.get("steps", steps)
+    quarter = max(1, steps // 4)
     options: dict[str, Any] = {
         "steps": steps,
-        "alpha": Linear(tuned.alpha_end / steps),
-        "beta": Linear(tuned.beta_end / steps),
-        "bandwidth_z": tuned.bandwidth_z,
+        "alpha": Reheated(tuned.alpha_end, REHEATED_TO, quarter, quarter)
+        if collapsed
+        else Linear(tuned.alpha_end / steps),
+        "beta": Linear(beta_end / steps),
+        "bandwidth_z": bandwidth_z,
         "bandwidth_theta": tuned.bandwidth_theta,
         "estimator": estimator,
-        "optimiser": RmsProp(tuned.rate),
-        "collapsed": tuned.collapsed,
+        "optimiser": RmsProp(rate),
+        "collapsed": collapsed,
         "cyclic": "repair",
     }
     return Settings(**{**options, **changes})

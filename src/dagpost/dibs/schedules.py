@@ -49,6 +49,26 @@ class Geometric:
 
 
 @dataclass(frozen=True)
+class Reheated:
+    """Linear from 0 to `last` over `first` steps; then, again and again, from `low` to `last` by a constant factor
+    over `cycle` steps. Each reheating lets edges that froze too early move once more."""
+
+    last: float
+    low: float
+    first: int
+    cycle: int
+
+    def __post_init__(self):
+        for name in ("last", "low", "first", "cycle"):
+            positive(name, getattr(self, name))
+
+    def __call__(self, step: jax.Array) -> jax.Array:
+        step = jnp.asarray(step, dtype=float)
+        share = jnp.mod(step - self.first, self.cycle) / self.cycle
+        return jnp.where(step < self.first, self.last * step / self.first, self.low * (self.last / self.low) ** share)
+
+
+@dataclass(frozen=True)
 class Constant:
     """The same at every step."""
 
