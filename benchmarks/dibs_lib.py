@@ -51,7 +51,8 @@ def scores(post: Posterior, truth: np.ndarray) -> dict[str, float]:
 # ---- dibs-lib
 
 
-def theirs(name: str, sim: dp.Simulation, particles: int, steps: int, seed: int) -> dict[str, float]:
+def their_method(name: str, sim: dp.Simulation):
+    """dibs-lib with the published settings on the training data."""
     from dibs.inference import JointDiBS, MarginalDiBS
     from dibs.models.graph import ErdosReniDAGDistribution
     from dibs.models.linearGaussian import BGe, LinearGaussian
@@ -64,27 +65,35 @@ def theirs(name: str, sim: dp.Simulation, particles: int, steps: int, seed: int)
     options = {"x": x, "graph_model": graph_model, "alpha_linear": slope, "beta_linear": 1.0}
     if name == "bge":
         kernel = {"h": bandwidth_z}
-        method = MarginalDiBS(likelihood_model=BGe(n_vars=d), kernel_param=kernel, grad_estimator_z="score", **options)
-    else:
-        kernel = {"h_latent": bandwidth_z, "h_theta": bandwidth_theta}
-        model = LinearGaussian(n_vars=d) if name == "linear" else DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
-        method = JointDiBS(likelihood_model=model, kernel_param=kernel, **options)
+        return MarginalDiBS(likelihood_model=BGe(n_vars=d), kernel_param=kernel, grad_estimator_z="score", **options)
+    kernel = {"h_latent": bandwidth_z, "h_theta": bandwidth_theta}
+    model = LinearGaussian(n_vars=d) if name == "linear" else DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
+    return JointDiBS(likelihood_model=model, kernel_param=kernel, **options)
+
+
+def their_particles(method, name: str, particles: int, steps: int, seed: int):
+    """Graphs and parameters after exactly `steps` steps."""
+    result = method.sample(key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps)
+    jax.block_until_ready(result)
+    return (result, ()) if name == "bge" else result
+
+
+def theirs(name: str, sim: dp.Simulation, particles: int, steps: int, seed: int) -> dict[str, float]:
+    method = their_method(name, sim)
     timings = []
     for _ in range(2 if seed == 0 else 1):  # the first run compiles; the first data set tells how long that takes
         started = time.perf_counter()
-        result = method.sample(key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps)
-        jax.block_until_ready(result)
+        graphs, theta = their_particles(method, name, particles, steps, seed)
         timings.append(time.perf_counter() - started)
         if timings[0] > 30:
             break  # compiling is a small part of a long run
-    graphs, theta = (result, ()) if name == "bge" else result
     out = {"time": timings[-1] if seed == 0 else np.nan, "with_compiling": timings[0], "steps": steps}
     if steps == THEIR_STEPS:
-        out |= scores(_their_posterior(name, sim, np.asarray(graphs) > 0, theta), sim.graph)
+        out |= scores(their_posterior(name, sim, np.asarray(graphs) > 0, theta), sim.graph)
     return out
 
 
-def _their_posterior(name: str, sim: dp.Simulation, graphs: np.ndarray, theta) -> Posterior:
+def their_posterior(name: str, sim: dp.Simulation, graphs: np.ndarray, theta) -> Posterior:
     """Their particles as a Posterior, weighted like ours; cyclic ones are dropped, as in the paper."""
     from dagpost.graphs import is_acyclic
     from dagpost.models import MlpTheta

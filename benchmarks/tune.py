@@ -1,9 +1,9 @@
 """How the defaults of `method="dibs"` were chosen: a grid over settings, on data sets that no benchmark reports.
 
-    python benchmarks/tune.py --model linear --nodes 20 --steps 500 1000 --rate 0.01 0.02 --alpha-end 10 20 40
+    python benchmarks/tune.py --model bge --nodes 20 --steps 1000 2000 --bandwidth-z 2 8 20 --reheat-to 10 20
 
 Prints, for every combination, medians over data sets (seeds 1000 and up): time, E-SHD and AUROC of DiBS and DiBS+, and
-how many of the particles were cyclic. `TUNED` in `dagpost/dibs/presets.py` holds what was chosen.
+how many of the particles were cyclic. `dagpost/dibs/presets.py` holds what was chosen, docs/defaults.md the reasons.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
+from dataclasses import replace
 
 import numpy as np
 
 import dagpost as dp
-from dagpost.dibs import Linear, RmsProp, default_settings, infer
-from dagpost.models import as_model
+from dagpost.dibs import Linear, Reheated, RmsProp, Settings, default_settings, infer
+from dagpost.models import Model, as_model
 
 
 def one(name: str, d: int, rows: int, seed: int, particles: int, settings) -> list[float]:
@@ -31,6 +32,31 @@ def one(name: str, d: int, rows: int, seed: int, particles: int, settings) -> li
     return [took, *shd, *auroc, post.info["cyclic"], post.expected_edges, sim.graph.sum()]
 
 
+def variant(model: Model, d: int, rows: int, changes: dict[str, float]) -> Settings:
+    """The defaults with some of them changed; temperatures by the value that they end with."""
+    chosen = {k: v for k, v in changes.items() if v is not None}
+    base = default_settings(model, d, rows, **{k: chosen[k] for k in ("steps",) if k in chosen})
+    out = base
+    if "rate" in chosen:
+        out = replace(out, optimiser=RmsProp(chosen["rate"]))
+    if "samples" in chosen:
+        out = replace(out, estimator=replace(base.estimator, samples=int(chosen["samples"])))
+    if "beta_end" in chosen:
+        out = replace(out, beta=Linear(chosen["beta_end"] / base.steps))
+    if isinstance(base.alpha, Reheated):
+        alpha = replace(base.alpha, last=chosen.get("alpha_end", base.alpha.last))
+        quarter = max(1, round(base.steps / chosen.get("cycles", 4)))
+        out = replace(out, alpha=replace(alpha, low=chosen.get("reheat_to", alpha.low), first=quarter, cycle=quarter))
+    elif "alpha_end" in chosen:
+        out = replace(out, alpha=Linear(chosen["alpha_end"] / base.steps))
+    return replace(out, **{k: chosen[k] for k in ("bandwidth_z", "bandwidth_theta") if k in chosen})
+
+
+TUNABLE = (
+    "steps", "rate", "samples", "alpha_end", "beta_end", "reheat_to", "cycles", "bandwidth_z", "bandwidth_theta",
+)  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=["bge", "linear", "mlp"], required=True)
@@ -38,38 +64,24 @@ def main() -> None:
     parser.add_argument("--observations", type=int, default=100)
     parser.add_argument("--sets", type=int, default=4)
     parser.add_argument("--particles", type=int, default=30)
-    for name in ("steps", "rate", "alpha-end", "beta-end", "bandwidth-z", "bandwidth-theta"):
-        parser.add_argument(f"--{name}", type=int if name == "steps" else float, nargs="+", default=[None])
+    for name in TUNABLE:
+        flag = "--" + name.replace("_", "-")
+        parser.add_argument(flag, type=int if name in ("steps", "samples") else float, nargs="+", default=[None])
     options = parser.parse_args()
     model = as_model(options.model)
-    grid = itertools.product(
-        options.steps, options.rate, options.alpha_end, options.beta_end, options.bandwidth_z, options.bandwidth_theta
-    )
-    print("steps   rate  alpha    beta  bw_z  bw_theta |  time  E-SHD     +  AUROC     +  cyclic  edges (true)")
-    for steps, rate, alpha_end, beta_end, bandwidth_z, bandwidth_theta in grid:
-        base = default_settings(model, options.nodes, options.observations, **({"steps": steps} if steps else {}))
-        changes = {
-            "steps": base.steps,
-            "optimiser": RmsProp(rate) if rate else None,
-            "alpha": Linear(alpha_end / base.steps) if alpha_end else None,
-            "beta": Linear(beta_end / base.steps) if beta_end else None,
-            "bandwidth_z": bandwidth_z,
-            "bandwidth_theta": bandwidth_theta,
-        }
-        chosen = {k: v for k, v in changes.items() if v is not None}
-        used = default_settings(model, options.nodes, options.observations, **chosen)
-        table = np.array(
-            [
-                one(options.model, options.nodes, options.observations, s, options.particles, used)
-                for s in range(options.sets)
-            ]
-        )
+    print("  time  E-SHD     +  AUROC     +  cyclic  edges (true)  changes")
+    for values in itertools.product(*(getattr(options, name) for name in TUNABLE)):
+        changes = dict(zip(TUNABLE, values))
+        used = variant(model, options.nodes, options.observations, changes)
+        table = [
+            one(options.model, options.nodes, options.observations, s, options.particles, used)
+            for s in range(options.sets)
+        ]
         took, shd, shd_plus, auroc, auroc_plus, cyclic, edges, true = np.median(table, axis=0)
+        told = ", ".join(f"{k} {v:g}" for k, v in changes.items() if v is not None) or "none: the defaults"
         print(
-            f"{used.steps:>5}{used.optimiser.rate:>7.3f}{used.alpha.slope * used.steps:>7.0f}"
-            f"{used.beta.slope * used.steps:>8.0f}{used.bandwidth_z:>6.0f}{used.bandwidth_theta:>10.0f} |"
             f"{took:>6.2f}{shd:>7.1f}{shd_plus:>6.1f}{auroc:>7.3f}{auroc_plus:>6.3f}{cyclic:>8.1f}"
-            f"{edges:>7.1f} ({true:.1f})",
+            f"{edges:>7.1f} ({true:.1f})  {told}",
             flush=True,
         )
 

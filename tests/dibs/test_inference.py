@@ -102,16 +102,21 @@ def test_chunks_do_not_change_the_step(name):
     state = initial_state(target, jax.random.key(0), 5, 6)
     stepped = jax.jit(step, static_argnums=0)
     whole = stepped(target._replace(chunk=5), state, stats)
-    parts = stepped(target._replace(chunk=2), state, stats)
+    parts = stepped(target._replace(chunk=2, sample_chunk=3), state, stats)
     for a, b in zip(jax.tree.leaves((whole.z, whole.theta)), jax.tree.leaves((parts.z, parts.theta))):
         np.testing.assert_allclose(a, b, atol=2e-5)
 
 
-def test_memory_limit_makes_chunks():
+@pytest.mark.parametrize("limit, particles, samples", [(1.0, 30, 128), (0.02, 2, 128), (1e-3, 1, 15)])
+def test_memory_limit_holds(limit, particles, samples):
+    """XLA's own account of the memory that a compiled step takes for its intermediate values."""
     model = dp.MlpGaussian()
-    roomy, *_ = prepare(model, PRIOR, quick(model), SIM.train, 30)
-    tight, *_ = prepare(model, PRIOR, quick(model, memory_limit=1e-3), SIM.train, 30)
-    assert roomy.chunk == 30 and tight.chunk < 30
+    settings = paper_settings(model, 6, steps=1, memory_limit=limit)
+    target, stats, _ = prepare(model, PRIOR, settings, SIM.train, 30)
+    assert (target.chunk, target.sample_chunk) == (particles, samples)
+    state = initial_state(target, jax.random.key(0), 30, 6)
+    compiled = jax.jit(step, static_argnums=0).lower(target, state, jax.tree.map(np.asarray, stats)).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < limit * 2**30
 
 
 def test_minibatches_are_unbiased():

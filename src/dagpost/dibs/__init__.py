@@ -4,7 +4,7 @@ from dagpost.dibs.estimators import Estimator
 from dagpost.dibs.inference import infer
 from dagpost.dibs.latent import InnerProduct, ScalarEmbedding
 from dagpost.dibs.presets import default_settings, paper_settings
-from dagpost.dibs.schedules import Constant, Geometric, Linear
+from dagpost.dibs.schedules import Constant, Geometric, Linear, Reheated
 from dagpost.dibs.settings import RmsProp, Settings
 from dagpost.dibs.svgd import Snapshot
 
@@ -14,6 +14,7 @@ __all__ = [
     "Geometric",
     "InnerProduct",
     "Linear",
+    "Reheated",
     "RmsProp",
     "ScalarEmbedding",
     "Settings",

@@ -62,6 +62,11 @@ def log_mean_exp(log_values: Float[Array, "s d"], grouping: Grouping) -> Float[A
     return jnp.sum(jax.nn.logsumexp(log_values, axis=0) - jnp.log(count))
 
 
+def mapped(function, arguments, count: int, chunk: int):
+    """`function` over the leading axis, at most `chunk` of `count` at once."""
+    return jax.vmap(function)(arguments) if chunk >= count else lax.map(function, arguments, batch_size=chunk)
+
+
 def surrogate(
     estimator: Estimator,
     log_families: Any,
@@ -69,13 +74,21 @@ def surrogate(
     theta: Any,
     alpha: Any,
     noise: Float[Array, "s d d"],
+    at_once: int | None = None,
 ) -> Float[Array, ""]:
     """A function whose gradient by (scores, theta) is the estimate; `log_families(graph, theta)` gives d numbers.
 
     The gradient by theta uses hard samples for every kind: equation 10 (c) is an expectation over graphs, and
-    soft ones make a nonlinear model find too few edges.
+    soft ones make a nonlinear model find too few edges. `at_once` bounds how many samples are in memory.
     """
-    by_sample = jax.vmap(log_families, in_axes=(0, None))
+
+    def by_sample(graphs, theta):
+        one = lambda graph: log_families(graph, theta)  # noqa: E731
+        if at_once is None or at_once >= graphs.shape[0]:
+            return jax.vmap(one)(graphs)
+        # what the backward pass needs is computed again, chunk by chunk, rather than kept for all samples
+        return mapped(jax.checkpoint(one), graphs, graphs.shape[0], at_once)
+
     hard = hard_graph(noise, scores, alpha)
     fixed_theta = lax.stop_gradient(theta)
     has_theta = len(jax.tree.leaves(theta)) > 0

@@ -42,25 +42,28 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
         if settings.estimator.kind == "flip" and not used.diagonal_prior:
             raise InputError("the flip estimator needs a diagonal scale_matrix: use the estimator 'score'")
     on_host = jax.default_backend() == "cpu"
-    chunk = particles_at_once(model, settings, data.nodes, stats, particles)
-    return Prepared(Target(model, prior, settings, on_host, chunk), used, stats)
+    chunks = at_once(model, settings, data.nodes, stats, particles)
+    return Prepared(Target(model, prior, settings, on_host, *chunks), used, stats)
 
 
-def particles_at_once(model: Model, settings: Settings, d: int, stats: Statistics, particles: int) -> int:
-    """How many particles a step can take on within the memory limit."""
+def at_once(model: Model, settings: Settings, d: int, stats: Statistics, particles: int) -> tuple[int, int]:
+    """How many particles, and how many samples of each, a step can take on within the memory limit."""
     samples = max(settings.estimator.samples, settings.acyclicity_samples if settings.acyclicity == "sampled" else 1)
-    floats = 16.0 * samples * d * d
+    floats = 16.0 * d * d
     if settings.collapsed:
-        floats = (8.0 if settings.estimator.kind == "flip" else 4.0 * d) * samples * d * d
+        floats = (8.0 if settings.estimator.kind == "flip" else 4.0 * d) * d * d
         if jax.default_backend() != "cpu" or settings.estimator.kind == "gumbel":
-            floats = 8.0 * samples * d**3
+            floats = 8.0 * d**3
     elif hasattr(stats.shared, "values"):
         rows = stats.shared.values.shape[0]
         rows = min(settings.batch or rows, rows)
         shapes = jax.eval_shape(lambda k: model.sample_theta(k, d), jax.random.key(0))
         width = sum(leaf.shape[-1] for leaf in jax.tree.leaves(shapes) if len(leaf.shape) > 1)
-        floats += 4.0 * samples * d * rows * max(width, 2)
-    return max(1, min(particles, int(settings.memory_limit * 2**30 / (4 * floats))))
+        floats += 4.0 * d * rows * max(width, 2)
+    graphs = settings.memory_limit * 2**30 / (4 * floats)
+    if graphs >= samples:
+        return min(particles, int(graphs / samples)), samples
+    return 1, max(1, int(graphs))
 
 
 def infer(

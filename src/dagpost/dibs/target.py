@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from dagpost.dibs.estimators import Estimator, surrogate
+from dagpost.dibs.estimators import Estimator, mapped, surrogate
 from dagpost.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
 from dagpost.dibs.latent import edge_probabilities, hard_graph, soft_graph
 from dagpost.dibs.settings import Settings
@@ -29,6 +29,8 @@ class Target(NamedTuple):
     """Whether closed-form families of hard graphs are scored by the compiled kernel (on a CPU)."""
     chunk: int
     """How many particles are processed at once."""
+    sample_chunk: int
+    """How many of the graphs sampled for a particle are processed at once."""
 
 
 def gradients(target: Target, key, z, theta, alpha, beta, stats):
@@ -52,7 +54,7 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
         return jax.grad(rest)(z)
 
     samples = settings.acyclicity_samples if settings.acyclicity == "sampled" else 0
-    noise = _noise(key_acyclicity, settings, z.shape[0], scores.shape[-1], samples)
+    noise = Noise(key_acyclicity, settings.shared_noise, (samples, *scores.shape[1:]))
     by_z = _over_particles(one, (z, by_scores), noise, target.chunk)
     return by_z, by_theta
 
@@ -67,14 +69,14 @@ def expected_cyclicity(settings: Settings, scores, alpha, noise):
 def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale=1.0):
     """Estimated gradient of `log E[p(D, theta | G)]` by the edge scores and by theta of every particle."""
     estimator = target.settings.estimator
-    noise = _noise(key, target.settings, scores.shape[0], scores.shape[-1], estimator.samples)
+    noise = Noise(key, target.settings.shared_noise, (estimator.samples, *scores.shape[1:]))
     if estimator.kind == "flip":
         return _flip_gradients(target, estimator, scores, alpha, noise, stats), theta
     log_families = _family_scores(target, stats, scale)
 
     def one(scores, theta, noise):
         def function(scores, theta):
-            return surrogate(estimator, log_families, scores, theta, alpha, noise)
+            return surrogate(estimator, log_families, scores, theta, alpha, noise, target.sample_chunk)
 
         return jax.grad(function, argnums=(0, 1))(scores, theta)
 
@@ -128,22 +130,23 @@ def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, 
     return alpha * (jax.nn.sigmoid(logits + ratios) - p)
 
 
-def _over_particles(function, particles, noise, chunk: int):
-    """`function(*particle, noise)` for every particle, at most `chunk` at once."""
+class Noise(NamedTuple):
+    """Logistic noise for every particle, or one set that all of them share."""
+
+    key: Any
+    shared: bool
+    shape: tuple[int, ...]
+
+
+def _over_particles(function, particles, noise: Noise, chunk: int):
+    """`function(*particle, noise)` for every particle, at most `chunk` at once; so is the noise drawn."""
     count = jax.tree.leaves(particles)[0].shape[0]
-    if noise.shape[0] > 1:
-        return _mapped(lambda args: function(*args[0], args[1]), (particles, noise), count, chunk)
-    return _mapped(lambda args: function(*args, noise[0]), particles, count, chunk)
-
-
-def _mapped(function, arguments, count: int, chunk: int):
-    return jax.vmap(function)(arguments) if chunk >= count else lax.map(function, arguments, batch_size=chunk)
-
-
-def _noise(key, settings: Settings, particles: int, d: int, samples: int):
-    """Logistic noise, with a leading axis of 1 where all particles share it."""
-    leading = 1 if settings.shared_noise else particles
-    return jax.random.logistic(key, (leading, samples, d, d))
+    if noise.shared:
+        drawn = jax.random.logistic(noise.key, noise.shape)
+        return mapped(lambda args: function(*args, drawn), particles, count, chunk)
+    keys = jax.random.split(noise.key, count)
+    own = lambda args: function(*args[0], jax.random.logistic(args[1], noise.shape))  # noqa: E731
+    return mapped(own, (particles, keys), count, chunk)
 
 
 def _minibatch(key, stats: Any, batch: int | None):
