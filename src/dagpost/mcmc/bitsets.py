@@ -1,0 +1,41 @@
+"""Sets of nodes as words of 64 bits, for compiled loops."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+ONE = np.uint64(1)
+
+
+@njit(cache=True, inline="always")
+def has(words, i):
+    """Whether i is in the set."""
+    return (words[i >> 6] >> np.uint64(i & 63)) & ONE != 0
+
+
+@njit(cache=True, inline="always")
+def insert(words, i):
+    words[i >> 6] |= ONE << np.uint64(i & 63)
+
+
+@njit(cache=True, inline="always")
+def discard(words, i):
+    words[i >> 6] &= ~(ONE << np.uint64(i & 63))
+
+
+@njit(cache=True)
+def count(words):
+    """Number of members."""
+    total = 0
+    for w in range(words.shape[0]):
+        x = words[w]
+        while x:
+            x &= x - ONE
+            total += 1
+    return total
+
+
+def words_for(d: int) -> int:
+    """How many words a set of d nodes takes."""
+    return (d + 63) // 64
