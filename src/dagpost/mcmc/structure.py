@@ -70,7 +70,7 @@ def remove_edge(dag, i, j):
 def has_detour(dag, i, j):
     """Whether a path other than the edge leads from i to j: then i -> j cannot be reversed."""
     d = dag.parents.shape[0]
-    for x in range(d):
+    for x in range(d):  # noqa: SIM110 (compiled)
         if has(dag.parents[j], x) and has(dag.ancestors[x], i):
             return True
     return False
