@@ -14,6 +14,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from dibs_lib import scores, simulated
 
 import dagpost as dp
 from dagpost.dibs import Linear, Reheated, RmsProp, Settings, default_settings, infer
@@ -21,15 +22,11 @@ from dagpost.models import Model, as_model
 
 
 def one(name: str, d: int, rows: int, seed: int, particles: int, settings) -> list[float]:
-    shift = 0.0 if name == "mlp" else 0.5
-    sim = dp.simulate(name, nodes=d, observations=rows, seed=1000 + seed, weight_shift=shift, interventional_sets=0)
+    sim = simulated(name, d, 1000 + seed, rows)
     started = time.perf_counter()
     post = infer(sim.train, as_model(name), dp.ErdosRenyi(), settings, particles=particles, seed=seed, progress=False)
     took = time.perf_counter() - started
-    plus = post.weighted("posterior")
-    shd = [dp.metrics.expected_shd(p, sim.graph) for p in (post, plus)]
-    auroc = [dp.metrics.auroc(p, sim.graph) for p in (post, plus)]
-    return [took, *shd, *auroc, post.info["cyclic"], post.expected_edges, sim.graph.sum()]
+    return [took, *scores(post, sim.graph).values(), post.info["cyclic"], post.expected_edges, sim.graph.sum()]
 
 
 def variant(model: Model, d: int, rows: int, changes: dict[str, float]) -> Settings:

@@ -16,10 +16,13 @@ from dagpost.randomness import key_from_seed
 
 Method = Callable[..., Posterior]
 
+WATCHING = ("callback", "every", "progress")
+"""Options of DiBS that are about looking on, not about the result."""
+
 
 def _dibs(method: str, preset: Callable[..., Any]) -> Method:
     def run(data: Dataset, model: Model, prior: GraphPrior, *, particles: int, seed: int, **options):
-        watch = {k: options.pop(k) for k in ("callback", "every", "progress") if k in options}
+        watch = {k: options.pop(k) for k in WATCHING if k in options}
         changes = {k: v for k, v in options.items() if not (k == "steps" and v is None)}
         settings = _settings(preset, model, data, changes)
         return infer(data, model, prior, settings, particles=particles, seed=seed, method=method, **watch)
@@ -28,7 +31,7 @@ def _dibs(method: str, preset: Callable[..., Any]) -> Method:
 
 
 def _settings(preset: Callable[..., Settings], model: Model, data: Dataset, changes: dict[str, Any]) -> Settings:
-    known = [*Settings.__dataclass_fields__, "callback", "every", "progress"]
+    known = [*Settings.__dataclass_fields__, *WATCHING]
     for name in changes:
         if name not in known:
             raise InputError(f"unknown option {name!r}: {nearest(name, known)}")

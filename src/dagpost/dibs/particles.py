@@ -47,9 +47,8 @@ def to_posterior(target: Target, last: Snapshot, data: Dataset, stats: Statistic
     graphs = graphs[kept]
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
-    if settings.collapsed and len(jax.tree.leaves(model.sample_theta(key, 2))):
-        draws = [model.draw_theta(k, g, stats) for k, g in zip(jax.random.split(key, len(graphs)), graphs)]
-        theta = jax.tree.map(lambda *leaves: np.stack(leaves), *draws)
+    if settings.collapsed and model.has_parameters:
+        theta = model.draw_thetas(jax.random.split(key, len(graphs)), graphs, stats)
     return Posterior(
         graphs=graphs,
         log_weights=np.zeros(len(graphs)),

@@ -33,6 +33,14 @@ class Target(NamedTuple):
     """How many of the graphs sampled for a particle are processed at once."""
 
 
+class LogisticNoise(NamedTuple):
+    """Noise to be drawn for every particle, or one set that all of them share."""
+
+    key: Any
+    shared: bool
+    shape: tuple[int, ...]
+
+
 def gradients(target: Target, key, z, theta, alpha, beta, stats):
     """Gradient of the log posterior by z and theta of every particle."""
     settings = target.settings
@@ -54,7 +62,7 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
         return jax.grad(rest)(z)
 
     samples = settings.acyclicity_samples if settings.acyclicity == "sampled" else 0
-    noise = Noise(key_acyclicity, settings.shared_noise, (samples, *scores.shape[1:]))
+    noise = LogisticNoise(key_acyclicity, settings.shared_noise, (samples, *scores.shape[1:]))
     by_z = _over_particles(one, (z, by_scores), noise, target.chunk)
     return by_z, by_theta
 
@@ -69,7 +77,7 @@ def expected_cyclicity(settings: Settings, scores, alpha, noise):
 def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale=1.0):
     """Estimated gradient of `log E[p(D, theta | G)]` by the edge scores and by theta of every particle."""
     estimator = target.settings.estimator
-    noise = Noise(key, target.settings.shared_noise, (estimator.samples, *scores.shape[1:]))
+    noise = LogisticNoise(key, target.settings.shared_noise, (estimator.samples, *scores.shape[1:]))
     if estimator.kind == "flip":
         return _flip_gradients(target, estimator, scores, alpha, noise, stats), theta
     log_families = _family_scores(target, stats, scale)
@@ -130,15 +138,7 @@ def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, 
     return alpha * (jax.nn.sigmoid(logits + ratios) - p)
 
 
-class Noise(NamedTuple):
-    """Logistic noise for every particle, or one set that all of them share."""
-
-    key: Any
-    shared: bool
-    shape: tuple[int, ...]
-
-
-def _over_particles(function, particles, noise: Noise, chunk: int):
+def _over_particles(function, particles, noise: LogisticNoise, chunk: int):
     """`function(*particle, noise)` for every particle, at most `chunk` at once; so is the noise drawn."""
     count = jax.tree.leaves(particles)[0].shape[0]
     if noise.shared:

@@ -257,8 +257,7 @@ def _with_parameters(post: ExactPosterior, stats: Statistics, draws: int, seed: 
     """Draws of graphs, each with an exact draw of its parameters."""
     graphs = post.graphs if isinstance(post._source, Summation) else post.sample(draws, seed)
     keys = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), draws)
-    theta = [post.model.draw_theta(key, graph, stats) for key, graph in zip(keys, graphs)]
-    theta = jax.tree.map(lambda *leaves: np.stack(leaves), *theta)
+    theta = post.model.draw_thetas(keys, graphs, stats)
     return replace(
         post,
         graphs=graphs,

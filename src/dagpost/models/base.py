@@ -165,6 +165,11 @@ class Model(abc.ABC):
         """An exact draw of `theta | G, D`; entries of absent edges are 0."""
         raise NotImplementedError(f"the model {self.name!r} cannot draw its parameters exactly")
 
+    def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> Theta:
+        """An exact draw for each graph, each with its own key, stacked along a leading axis."""
+        draws = [self.draw_theta(key, graph, stats) for key, graph in zip(keys, graphs)]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *draws)
+
     # ---- simulation --------------------------------------------------------------------------------
 
     def sample_theta(self, key: Key, d: int) -> Theta:
