@@ -118,9 +118,12 @@ def their_posterior(name: str, sim: dp.Simulation, graphs: np.ndarray, theta) ->
 BUDGETS = (100, 200, 300, 500, 1000, 2000, 3000)
 
 
+CHANGES: dict[str, int] = {}  # to the defaults, from the command line
+
+
 def ours(name: str, sim: dp.Simulation, particles: int, seed: int, steps: int | None = None) -> dict[str, float]:
     model = as_model(name)
-    changes = {} if steps is None else {"steps": steps}
+    changes = CHANGES if steps is None else {**CHANGES, "steps": steps}
     settings = default_settings(model, sim.train.nodes, sim.train.observations, **changes)
     started = time.perf_counter()
     post = infer(sim.train, model, dp.ErdosRenyi(), settings, particles=particles, seed=seed, progress=False)
@@ -139,7 +142,10 @@ def main() -> None:
     parser.add_argument("--no-reach", action="store_true", help="leave out the time to reach dibs-lib's quality")
     parser.add_argument("--quality", help="table with dibs-lib's E-SHD and AUROC, written by --out elsewhere")
     parser.add_argument("--out", help="write one row for each run")
+    parser.add_argument("--moves", type=int, help="Metropolis moves after DiBS in place of the default; 0: none")
     options = parser.parse_args()
+    if options.moves is not None:
+        CHANGES["moves"] = options.moves
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}, dagpost {dp.__version__}, M = {options.particles}")
     quality = pd.read_csv(options.quality) if options.quality else None
     rows: list[dict] = []

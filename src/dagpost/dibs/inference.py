@@ -82,7 +82,7 @@ def infer(
     """Run DiBS with the given settings."""
     whole_number("particles", particles, least=1)
     target, used, stats = prepare(model, prior, settings, data, particles)
-    key_start, key_theta = jax.random.split(key_from_seed(seed))
+    key_start, key_end = jax.random.split(key_from_seed(seed))
     state = initial_state(target, key_start, particles, data.nodes)
     every = every or max(1, settings.steps // 20)
     with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:
@@ -96,4 +96,4 @@ def infer(
                 callback(snap)
 
         state: State = run(target, state, used, every, watch)
-    return to_posterior(target, snapshot(target, state), data, stats, key_theta, method)
+    return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress)

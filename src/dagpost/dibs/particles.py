@@ -14,8 +14,10 @@ from dagpost.dibs.svgd import Snapshot
 from dagpost.dibs.target import Target
 from dagpost.errors import InputError
 from dagpost.graphs import find_cycle, is_acyclic
+from dagpost.mcmc import equilibrated
 from dagpost.models import Statistics
 from dagpost.posterior import Posterior, log_joint_of
+from dagpost.progress import progress_bar
 from dagpost.typing import Graph, Key
 
 
@@ -28,8 +30,11 @@ def without_cycles(graph: Graph, scores: Float[np.ndarray, "d d"]) -> Graph:
     return graph
 
 
-def to_posterior(target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str) -> Posterior:
+def to_posterior(
+    target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str, progress: bool | None
+) -> Posterior:
     """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted."""
+    key_moves, key_theta = jax.random.split(key)
     settings, model = target.settings, target.model
     scores = np.asarray(jax.vmap(settings.embedding.scores)(jnp.asarray(last.z)))
     graphs, theta = last.graphs, last.theta
@@ -45,10 +50,14 @@ def to_posterior(target: Target, last: Snapshot, data: Dataset, stats: Statistic
                 "or set cyclic='repair'"
             )
     graphs = graphs[kept]
+    moves = settings.moves if target.prior.decomposes else 0
+    if moves:
+        with progress_bar(f"{method}, {moves:,} moves for each particle", len(graphs), progress) as done:
+            graphs = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done)
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
     if settings.collapsed and model.has_parameters:
-        theta = model.draw_thetas(jax.random.split(key, len(graphs)), graphs, stats)
+        theta = model.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)
     return Posterior(
         graphs=graphs,
         log_weights=np.zeros(len(graphs)),
@@ -64,5 +73,6 @@ def to_posterior(target: Target, last: Snapshot, data: Dataset, stats: Statistic
             "cyclic": int((~acyclic).sum()),
             "cyclic_handling": settings.cyclic,
             "collapsed": settings.collapsed,
+            "moves": moves,
         },
     )

@@ -68,6 +68,7 @@ JOINT: dict[str, Tuned] = {
     "mlp": Tuned(Estimator("gumbel", "family", 4), 3000, 60.0, 3000.0, 0.02, 5.0, 1000.0),
 }
 REHEATED_TO = 20.0
+MOVES_PER_NODE = 10_000
 
 
 def default_settings(model: Model, d: int, observations: int, **changes: Any) -> Settings:
@@ -110,6 +111,7 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         "estimator": estimator,
         "optimiser": RmsProp(rate),
         "collapsed": collapsed,
+        "moves": MOVES_PER_NODE * d if collapsed else 0,
         "cyclic": "repair",
     }
     return Settings(**{**options, **changes})

@@ -47,6 +47,9 @@ class Settings:
     """Rows of a minibatch, for models that keep the rows; None uses all of them."""
     cyclic: Literal["drop", "repair"] = "drop"
     """What becomes of particles whose graph has a cycle: dropped, or freed of the weakest edge of each cycle."""
+    moves: int = 0
+    """Metropolis moves that each particle's DAG makes after the last step, at the posterior `p(G | D)` itself: an
+    addition, deletion or reversal of one edge. For closed-form evidence and priors that decompose."""
     memory_limit: float = 2.0
     """GiB that the intermediate values of one step may take; particles are processed in chunks to keep to it."""
 
@@ -58,7 +61,10 @@ class Settings:
             raise InputError(f"acyclicity={self.acyclicity!r}: give 'mean-field' or 'sampled'")
         if self.cyclic not in ("drop", "repair"):
             raise InputError(f"cyclic={self.cyclic!r}: give 'drop' or 'repair'")
+        whole_number("moves", self.moves, least=0)
         if self.batch is not None:
             whole_number("batch", self.batch, least=1)
         if self.estimator.kind == "flip" and not self.collapsed:
             raise InputError("the flip estimator needs closed-form evidence: set collapsed=True")
+        if self.moves and not self.collapsed:
+            raise InputError("moves between graphs need closed-form evidence: set collapsed=True or moves=0")

@@ -1,1 +1,5 @@
-"""Structure MCMC, in the making: an editable DAG with its ancestors, and a cache of family scores."""
+"""Structure MCMC: chains over DAGs for models with closed-form evidence and priors that decompose."""
+
+from dagpost.mcmc.equilibrate import equilibrated
+
+__all__ = ["equilibrated"]

@@ -15,6 +15,12 @@ def has(words, i):
 
 
 @njit(cache=True, inline="always")
+def holds(sets, row, i):
+    """Whether i is in the set of this row; no view of the row is made, which loops would pay for."""
+    return (sets[row, i >> 6] >> np.uint64(i & 63)) & ONE != 0
+
+
+@njit(cache=True, inline="always")
 def insert(words, i):
     words[i >> 6] |= ONE << np.uint64(i & 63)
 
@@ -22,6 +28,13 @@ def insert(words, i):
 @njit(cache=True, inline="always")
 def discard(words, i):
     words[i >> 6] &= ~(ONE << np.uint64(i & 63))
+
+
+@njit(cache=True, inline="always")
+def copy_row(words, sets, row):
+    """The set of this row, to `words`; a loop, since assigning slices costs ten times as much."""
+    for w in range(words.shape[0]):
+        words[w] = sets[row, w]
 
 
 @njit(cache=True)
@@ -39,3 +52,9 @@ def count(words):
 def words_for(d: int) -> int:
     """How many words a set of d nodes takes."""
     return (d + 63) // 64
+
+
+def members(words: np.ndarray, d: int) -> np.ndarray:
+    """The indices in the set, ascending."""
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits[:d])

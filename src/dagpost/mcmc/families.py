@@ -33,7 +33,7 @@ def empty_cache(d: int, slots: int = 1 << 16) -> FamilyCache:
     )
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _hash(node, parents):
     """A multiplicative mix of node and words."""
     h = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)
@@ -44,7 +44,7 @@ def _hash(node, parents):
     return h
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def find(cache, node, parents):
     """The slot of a family, and whether its score is there."""
     mask = np.uint64(cache.nodes.shape[0] - 1)

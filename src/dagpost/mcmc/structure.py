@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dagpost.mcmc.bitsets import count, discard, has, insert, words_for
+from dagpost.mcmc.bitsets import count, discard, has, holds, insert, words_for
 from dagpost.typing import Graph
 
 
@@ -28,7 +28,7 @@ def add_edge(dag, i, j):
     insert(dag.parents[j], i)
     d, words = dag.parents.shape
     for y in range(d):
-        if y == j or has(dag.ancestors[y], j):
+        if y == j or holds(dag.ancestors, y, j):
             for w in range(words):
                 dag.ancestors[y, w] |= dag.ancestors[i, w]
             insert(dag.ancestors[y], i)
@@ -47,7 +47,7 @@ def remove_edge(dag, i, j):
     sizes = np.empty(d, dtype=np.int64)
     n = 0
     for y in range(d):
-        if y == j or has(dag.ancestors[y], j):
+        if y == j or holds(dag.ancestors, y, j):
             size = count(dag.ancestors[y])
             at = n
             while at > 0 and sizes[at - 1] > size:
@@ -60,10 +60,22 @@ def remove_edge(dag, i, j):
         for w in range(words):
             dag.ancestors[y, w] = 0
         for x in range(d):
-            if has(dag.parents[y], x):
+            if holds(dag.parents, y, x):
                 for w in range(words):
                     dag.ancestors[y, w] |= dag.ancestors[x, w]
                 insert(dag.ancestors[y], x)
+
+
+@njit(cache=True)
+def set_parents(dag, j, words):
+    """Give j exactly these parents, none of which may be a descendant of j."""
+    d = dag.parents.shape[0]
+    for i in range(d):
+        if holds(dag.parents, j, i) and not has(words, i):
+            remove_edge(dag, i, j)
+    for i in range(d):
+        if has(words, i) and not holds(dag.parents, j, i):
+            add_edge(dag, i, j)
 
 
 @njit(cache=True)
@@ -71,7 +83,7 @@ def has_detour(dag, i, j):
     """Whether a path other than the edge leads from i to j: then i -> j cannot be reversed."""
     d = dag.parents.shape[0]
     for x in range(d):  # noqa: SIM110 (compiled)
-        if has(dag.parents[j], x) and has(dag.ancestors[x], i):
+        if holds(dag.parents, j, x) and holds(dag.ancestors, x, i):
             return True
     return False
 
@@ -87,7 +99,7 @@ def neighbours(dag):
         edges += count(dag.parents[j])
         ordered_pairs += count(dag.ancestors[j])
         for i in range(d):
-            if has(dag.parents[j], i) and not has_detour(dag, i, j):
+            if holds(dag.parents, j, i) and not has_detour(dag, i, j):
                 reversals += 1
     # i -> j can be added unless it is there or j is an ancestor of i
     additions = d * (d - 1) - edges - ordered_pairs
@@ -111,7 +123,7 @@ def to_matrix(dag, out):
     d = dag.parents.shape[0]
     for j in range(d):
         for i in range(d):
-            out[i, j] = has(dag.parents[j], i)
+            out[i, j] = holds(dag.parents, j, i)
 
 
 def structure_of(graph: Graph) -> Structure:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
 
 from dagpost.graphs.random import InDegreeLayers
 from dagpost.memory import cached_by_value
 from dagpost.randomness import generator
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph
+
+
+class ColumnTable(NamedTuple):
+    """`log_column(g_j, j) = by_count[j, number of parents] + sum of by_edge[i, j] over parents i`."""
+
+    by_count: Float[np.ndarray, "d d"]
+    by_edge: Float[np.ndarray, "d d"]
 
 
 class GraphPrior(abc.ABC):
@@ -34,6 +43,10 @@ class GraphPrior(abc.ABC):
         nodes = jnp.arange(graph.shape[-1])
         return jnp.sum(jax.vmap(self.log_column, in_axes=(1, 0))(graph, nodes))
 
+    def column_table(self, d: int) -> ColumnTable | None:
+        """`log_column` as a table for compiled loops, for priors that have such a form."""
+        return None
+
     @abc.abstractmethod
     def sample(self, key: Key, d: int) -> Graph:
         """A random DAG as the experiments of the paper generate it."""
@@ -55,6 +68,9 @@ class InDegreePrior(GraphPrior):
         column = jnp.asarray(column)
         return self.log_in_degree(jnp.sum(column), column.shape[0])
 
+    def column_table(self, d: int) -> ColumnTable:
+        return ColumnTable(np.tile(_by_in_degree(self, d), (d, 1)), np.zeros((d, d)))
+
     def log_normaliser(self, d: int) -> float:
         """`log sum_G exp(log_density(G))` over all DAGs on d nodes, exact."""
         return _layers(self, d).log_normaliser
@@ -66,6 +82,11 @@ class InDegreePrior(GraphPrior):
 
 @cached_by_value
 def _layers(prior: InDegreePrior, d: int) -> InDegreeLayers:
-    with jax.enable_x64(True):
-        table = [float(prior.log_in_degree(jnp.asarray(float(p)), d)) for p in range(max(d, 1))]
+    table = _by_in_degree(prior, d).tolist()
     return InDegreeLayers(lambda p: table[p], d)
+
+
+@cached_by_value
+def _by_in_degree(prior: InDegreePrior, d: int) -> Float[np.ndarray, " d"]:
+    with jax.enable_x64(True):
+        return np.array([float(prior.log_in_degree(jnp.asarray(float(p)), d)) for p in range(max(d, 1))])

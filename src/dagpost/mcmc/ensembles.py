@@ -1,0 +1,230 @@
+"""Ensembles of tempered chains, run in parallel.
+
+An ensemble holds one DAG for each level of a ladder `1 = heat_0 > heat_1 > …`; level k samples `p(G) p(D | G)^heat_k`.
+A round moves every level a number of times, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and 1-2,
+3-4, … in turn; Syed et al., 2022) and the DAG at level 0, the one that counts, is recorded. Ensembles share nothing,
+not even a cache, so a run does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dagpost.mcmc.bitsets import has, words_for
+from dagpost.mcmc.families import FamilyCache, empty_cache, store
+from dagpost.mcmc.moves import ACCEPTED, MISSING, Scratch, neighbour_move, pair_move, parents_move, reversal_move
+from dagpost.mcmc.random_numbers import accepts
+from dagpost.mcmc.scoring import Scoring, score
+from dagpost.mcmc.structure import Structure, structure_of
+from dagpost.typing import Graphs
+
+KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal")
+
+
+class Recipe(NamedTuple):
+    """How many moves of each kind a level makes in a round, and how many parents a drawn set may have."""
+
+    counts: np.ndarray  # (kinds,)
+    most: int
+
+
+def recipe(most: int = 0, **counts: int) -> Recipe:
+    """Moves by name, with `_` for a space: `recipe(pair=100)`."""
+    return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most)
+
+
+class Ensemble(NamedTuple):
+    """The state of one ensemble of k levels, and what was counted on the way. Arrays are changed in place."""
+
+    parents: np.ndarray  # (k, d, words)
+    ancestors: np.ndarray  # (k, d, words)
+    scores: np.ndarray  # (k, d, 2) log evidence and log prior of every family
+    rng: np.ndarray  # (1,)
+    clock: np.ndarray  # (4,) rounds of this run; level and move at which a round was interrupted; rounds ever
+    wanted: np.ndarray  # (1 + words,) a family that Python has to score
+    cache: FamilyCache
+    tried: np.ndarray  # (k, kinds)
+    accepted: np.ndarray  # (k, kinds)
+    swaps_tried: np.ndarray  # (k - 1,)
+    swaps_accepted: np.ndarray  # (k - 1,) sums of acceptance probabilities
+    occupancy: np.ndarray  # (d, d) rounds in which level 0 had the edge
+
+
+class Record(NamedTuple):
+    """What level 0 of every ensemble looked like in one run."""
+
+    log_posterior: np.ndarray  # (e, rounds)
+    graphs: Graphs  # (e, kept, d, d)
+
+
+@njit(cache=True)
+def _several(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
+    """Moves of one kind; how many were made before one needed a family from Python, and how many were accepted."""
+    accepted = 0
+    for done in range(times):
+        if kind == 0:
+            status = pair_move(dag, scores, scorer, cache, heat, rng, scratch)
+        elif kind == 1:
+            status = neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, True)
+        elif kind == 2:
+            status = neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, False)
+        elif kind == 3:
+            status = parents_move(dag, scores, scorer, cache, heat, rng, scratch, most)
+        else:
+            status = reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most)
+        if status == MISSING:
+            return done, accepted
+        accepted += status == ACCEPTED
+    return times, accepted
+
+
+@njit(cache=True)
+def _swap(ensemble, heats, parity):
+    """Neighbouring levels exchange their DAGs with the Metropolis probability of doing so."""
+    for k in range(parity, heats.shape[0] - 1, 2):
+        gap = 0.0
+        for j in range(ensemble.scores.shape[1]):
+            gap += ensemble.scores[k + 1, j, 0] - ensemble.scores[k, j, 0]
+        log_ratio = (heats[k] - heats[k + 1]) * gap
+        ensemble.swaps_tried[k] += 1
+        ensemble.swaps_accepted[k] += np.exp(min(0.0, log_ratio))
+        if accepts(ensemble.rng, log_ratio):
+            _exchange(ensemble.parents, k)
+            _exchange(ensemble.ancestors, k)
+            _exchange(ensemble.scores, k)
+
+
+@njit(cache=True)
+def _exchange(array, k):
+    for j in range(array.shape[1]):
+        for w in range(array.shape[2]):
+            array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
+
+
+@njit(cache=True)
+def _record(ensemble, here, thin, log_posterior, kept):
+    d = ensemble.occupancy.shape[0]
+    density = 0.0
+    for j in range(d):
+        density += ensemble.scores[0, j, 0] + ensemble.scores[0, j, 1]
+        for i in range(d):
+            if has(ensemble.parents[0, j], i):
+                ensemble.occupancy[i, j] += 1
+    log_posterior[here] = density
+    if (here + 1) % thin == 0:
+        kept[(here + 1) // thin - 1] = ensemble.parents[0]
+
+
+@njit(cache=True, nogil=True)
+def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept):
+    """Go on until `rounds` are done; False if it stopped at a family that Python has to score."""
+    levels, d, words = ensemble.parents.shape
+    clock = ensemble.clock
+    scratch = Scratch(
+        ensemble.wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros(d, np.int64),
+        np.zeros(d, np.int64), np.zeros((d, d)),
+    )  # fmt: skip
+    while clock[0] < rounds:
+        while clock[1] < levels:
+            k = clock[1]
+            dag = Structure(ensemble.parents[k], ensemble.ancestors[k])
+            end = 0
+            for kind in range(recipe.counts.shape[0]):
+                end += recipe.counts[kind]
+                if clock[2] >= end:
+                    continue
+                done, accepted = _several(
+                    kind, end - clock[2], dag, ensemble.scores[k], scorer, ensemble.cache, heats[k], ensemble.rng,
+                    scratch, recipe.most,
+                )  # fmt: skip
+                clock[2] += done
+                ensemble.tried[k, kind] += done
+                ensemble.accepted[k, kind] += accepted
+                if clock[2] < end:
+                    return False
+            clock[2] = 0
+            clock[1] += 1
+        clock[1] = 0
+        _swap(ensemble, heats, clock[3] % 2)
+        _record(ensemble, clock[0], thin, log_posterior, kept)
+        clock[0] += 1
+        clock[3] += 1
+    return True
+
+
+@njit(cache=True)
+def _score_families(parents, scores, scorer, cache, wanted, from_node):
+    """Fill in the scores of one DAG; the node at which a family was missing, or d."""
+    d = parents.shape[0]
+    members, lower = np.zeros(d, np.int64), np.zeros((d, d))
+    for j in range(from_node, d):
+        at = score(scorer, cache, j, parents[j], wanted, members, lower)
+        if at < 0:
+            return j
+        scores[j, 0], scores[j, 1] = cache.scores[at, 0], cache.scores[at, 1]
+    return d
+
+
+def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int = 1 << 17) -> Ensemble:
+    """An ensemble from one DAG for each level, (k, d, d); `slots` of its cache must be a power of two."""
+    k, d, _ = graphs.shape
+    words, kinds = words_for(d), len(KINDS)
+    structures = [structure_of(graph) for graph in graphs]
+    out = Ensemble(
+        np.stack([s.parents for s in structures]), np.stack([s.ancestors for s in structures]), np.zeros((k, d, 2)),
+        np.array([seed], np.uint64), np.zeros(4, np.int64), np.zeros(1 + words, np.uint64), empty_cache(d, slots),
+        np.zeros((k, kinds), np.int64), np.zeros((k, kinds), np.int64), np.zeros(k - 1), np.zeros(k - 1),
+        np.zeros((d, d)),
+    )  # fmt: skip
+    for level in range(k):
+        at = 0
+        while at < d:
+            at = _score_families(out.parents[level], out.scores[level], scoring.scorer, out.cache, out.wanted, at)
+            if at < d:
+                _answer(out, scoring)
+    return out
+
+
+def _answer(ensemble: Ensemble, scoring: Scoring) -> None:
+    """Score the family that the ensemble stopped at."""
+    node, words = int(ensemble.wanted[0]) - 1, ensemble.wanted[1:].copy()
+    store(ensemble.cache, node, words, *scoring.in_python(node, words))
+
+
+def advance(
+    ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1
+) -> Record:
+    """Run every ensemble for this many rounds; counts and occupancy go on from where they were."""
+    d, words = ensembles[0].parents.shape[1:]
+    heats = np.asarray(heats, dtype=np.float64)
+
+    def one(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
+        log_posterior, kept = np.zeros(rounds), np.zeros((rounds // thin, d, words), np.uint64)
+        ensemble.clock[0] = 0
+        while not _advance(ensemble, scoring.scorer, heats, recipe, rounds, thin, log_posterior, kept):
+            _answer(ensemble, scoring)
+        return log_posterior, kept
+
+    with ThreadPoolExecutor(min(len(ensembles), os.cpu_count() or 1)) as pool:
+        traces, kept = zip(*pool.map(one, ensembles))
+    return Record(np.stack(traces), graphs_of(np.stack(kept)))
+
+
+def graphs_of(parents: np.ndarray) -> Graphs:
+    """Adjacency matrices from sets of parents (…, d, words)."""
+    d = parents.shape[-2]
+    bits = np.unpackbits(np.ascontiguousarray(parents).view(np.uint8), axis=-1, bitorder="little")
+    return np.swapaxes(bits[..., :d], -1, -2).astype(np.bool_)
+
+
+def forget(ensembles: Sequence[Ensemble]) -> None:
+    """Start counting anew: what came before was warm-up."""
+    for e in ensembles:
+        for counts in (e.tried, e.accepted, e.swaps_tried, e.swaps_accepted, e.occupancy):
+            counts[:] = 0

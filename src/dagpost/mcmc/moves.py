@@ -1,0 +1,223 @@
+"""Moves between DAGs. Each leaves `p(G) p(D | G)^heat` invariant.
+
+* `pair_move`: two nodes have no edge, i -> j or j -> i; propose one of the other two states, each with probability 1/2.
+  The proposal is symmetric, so no neighbourhoods need counting.
+* `neighbour_move`: a uniform draw from the DAGs that are one addition, deletion or reversal away, as in MC³. Its
+  acceptance ratio holds the sizes of both neighbourhoods; leaving them out is the paper's approximation.
+* `parents_move`: all parents of one node are drawn anew from their conditional distribution.
+* `reversal_move`: an edge i -> j is turned and both ends get new parents (Grzegorczyk and Husmeier, 2008).
+
+A move returns ACCEPTED, REJECTED, or MISSING if a family must be scored in Python first; then nothing has changed, the
+random numbers included.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dagpost.mcmc.bitsets import copy_row, count, discard, holds, insert
+from dagpost.mcmc.parent_sets import draw_parents
+from dagpost.mcmc.random_numbers import accepts, below, uniform
+from dagpost.mcmc.scoring import score
+from dagpost.mcmc.structure import add_edge, has_detour, neighbours, remove_edge, set_parents
+
+ACCEPTED, REJECTED, MISSING = 1, 0, -1
+
+
+class Scratch(NamedTuple):
+    """Memory that moves reuse, and the family that Python is asked for (node + 1, then its parents)."""
+
+    wanted: np.ndarray  # (1 + words,)
+    first: np.ndarray  # (words,)
+    second: np.ndarray  # (words,)
+    allowed: np.ndarray  # (d,)
+    parents: np.ndarray  # (d,)
+    lower: np.ndarray  # (d, d)
+
+
+@njit(cache=True, inline="always")
+def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, log_correction, exact):
+    """Propose to remove i -> j, to add it, or (removed and added) to turn it; the move must keep the DAG acyclic."""
+    first, second = scratch.first, scratch.second
+    copy_row(first, dag.parents, j)
+    if removed:
+        discard(first, i)
+    else:
+        insert(first, i)
+    at = score(scorer, cache, j, first, scratch.wanted, scratch.parents, scratch.lower)
+    if at < 0:
+        return MISSING
+    evidence_j, prior_j = cache.scores[at, 0], cache.scores[at, 1]
+    gain = prior_j - scores[j, 1] + heat * (evidence_j - scores[j, 0])
+    evidence_i = prior_i = 0.0
+    turned = removed and added
+    if turned:
+        copy_row(second, dag.parents, i)
+        insert(second, j)
+        at = score(scorer, cache, i, second, scratch.wanted, scratch.parents, scratch.lower)
+        if at < 0:
+            return MISSING
+        evidence_i, prior_i = cache.scores[at, 0], cache.scores[at, 1]
+        gain += prior_i - scores[i, 1] + heat * (evidence_i - scores[i, 0])
+    if not exact and not accepts(rng, gain + log_correction):
+        return REJECTED
+    if removed:
+        remove_edge(dag, i, j)
+    if added:
+        add_edge(dag, j if turned else i, i if turned else j)
+    # q(G | G') / q(G' | G) = |neighbours of G| / |neighbours of G'|
+    if exact and not accepts(rng, gain + log_correction - np.log(neighbours(dag))):
+        if added:
+            remove_edge(dag, j if turned else i, i if turned else j)
+        if removed:
+            add_edge(dag, i, j)
+        return REJECTED
+    scores[j, 0], scores[j, 1] = evidence_j, prior_j
+    if turned:
+        scores[i, 0], scores[i, 1] = evidence_i, prior_i
+    return ACCEPTED
+
+
+@njit(cache=True)
+def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
+    before = rng[0]
+    d = dag.parents.shape[0]
+    i = below(rng, d)
+    j = below(rng, d - 1)
+    if j >= i:
+        j += 1
+    if holds(dag.parents, i, j):
+        i, j = j, i
+    removed = holds(dag.parents, j, i)
+    added = not removed or uniform(rng) < 0.5
+    if removed and added:
+        if has_detour(dag, i, j):
+            return REJECTED
+    elif added and holds(dag.ancestors, i, j):
+        return REJECTED
+    status = _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 0.0, False)
+    if status == MISSING:
+        rng[0] = before
+    return status
+
+
+@njit(cache=True)
+def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
+    before = rng[0]
+    d = dag.parents.shape[0]
+    while True:  # one of all conceivable edits, until it is one that leads to a DAG: uniform over those
+        kind = below(rng, 3)
+        i = below(rng, d)
+        j = below(rng, d - 1)
+        if j >= i:
+            j += 1
+        present = holds(dag.parents, j, i)
+        if kind == 0 and not present and not holds(dag.ancestors, i, j):
+            break
+        if kind == 1 and present:
+            break
+        if kind == 2 and present and not has_detour(dag, i, j):
+            break
+    correction = np.log(neighbours(dag)) if exact else 0.0
+    status = _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, kind > 0, kind != 1, correction, exact)
+    if status == MISSING:
+        rng[0] = before
+    return status
+
+
+@njit(cache=True)
+def _allow(dag, j, allowed):
+    """Who may be a parent of j: everyone but j and its descendants. Returns how many."""
+    d = dag.parents.shape[0]
+    n = 0
+    for i in range(d):
+        if i != j and not holds(dag.ancestors, i, j):
+            allowed[n] = i
+            n += 1
+    return n
+
+
+@njit(cache=True)
+def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
+    """Only sets of at most `most` parents are drawn; a node with more is left as it is."""
+    before = rng[0]
+    j = below(rng, dag.parents.shape[0])
+    if count(dag.parents[j]) > most:
+        return REJECTED
+    new = scratch.first
+    drawn = np.zeros(2)
+    n = _allow(dag, j, scratch.allowed)
+    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, -1, most, heat, rng, scratch, new, drawn)
+    if not known:
+        rng[0] = before
+        return MISSING
+    set_parents(dag, j, new)
+    scores[j] = drawn
+    return ACCEPTED
+
+
+@njit(cache=True)
+def _random_edge(dag, edges, rng):
+    chosen = below(rng, edges)
+    d = dag.parents.shape[0]
+    for j in range(d):
+        for i in range(d):
+            if holds(dag.parents, j, i):
+                if chosen == 0:
+                    return i, j
+                chosen -= 1
+    return -1, -1
+
+
+@njit(cache=True)
+def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
+    """Ends with more than `most` parents are left as they are."""
+    before = rng[0]
+    edges = 0
+    for y in range(dag.parents.shape[0]):
+        edges += count(dag.parents[y])
+    if edges == 0:
+        return REJECTED
+    i, j = _random_edge(dag, edges, rng)
+    if count(dag.parents[i]) > most or count(dag.parents[j]) > most:
+        return REJECTED
+    old_i, old_j, new_i, new_j = dag.parents[i].copy(), dag.parents[j].copy(), scratch.first, scratch.second
+    nothing, spare = np.zeros_like(old_i), np.zeros_like(old_i)
+    drawn_i, drawn_j, unused = np.zeros(2), np.zeros(2), np.zeros(2)
+    own = rng.copy()  # the ways back need their normalisers only: none of the chain's random numbers
+    allowed = scratch.allowed
+
+    # forth: i gets parents with j among them; back from there: j gets parents with i among them
+    set_parents(dag, i, nothing)
+    set_parents(dag, j, nothing)
+    n = _allow(dag, i, allowed)
+    known_1, forth_i = draw_parents(scorer, cache, i, allowed, n, j, most, heat, rng, scratch, new_i, drawn_i)
+    n = _allow(dag, j, allowed)
+    known_2, back_j = draw_parents(scorer, cache, j, allowed, n, i, most, heat, own, scratch, spare, unused)
+    # forth: then j gets any parents; back: once j has its old ones, i gets any parents
+    set_parents(dag, i, new_i)
+    n = _allow(dag, j, allowed)
+    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, -1, most, heat, rng, scratch, new_j, drawn_j)
+    set_parents(dag, i, nothing)
+    set_parents(dag, j, old_j)
+    n = _allow(dag, i, allowed)
+    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, -1, most, heat, own, scratch, spare, unused)
+    known = known_1 and known_2 and known_3 and known_4
+
+    edges_then = edges + count(new_i) + count(new_j) - count(old_i) - count(old_j)
+    ratio = np.log(edges) - np.log(edges_then) + forth_i + forth_j - back_i - back_j
+    if known and accepts(rng, ratio):
+        set_parents(dag, j, nothing)
+        set_parents(dag, i, new_i)
+        set_parents(dag, j, new_j)
+        scores[i] = drawn_i
+        scores[j] = drawn_j
+        return ACCEPTED
+    set_parents(dag, i, old_i)
+    if not known:
+        rng[0] = before
+        return MISSING
+    return REJECTED

@@ -1,0 +1,100 @@
+"""Family scores inside compiled loops, for any model with evidence and any prior that decomposes.
+
+Gaussian families with a prior in closed form are scored by the loop itself. For everything else the loop stops at a
+family it does not know, notes it in `wanted`, and Python fills the cache and lets it go on: every family is scored
+once, whoever scores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numba import njit
+
+from dagpost.errors import InputError
+from dagpost.mcmc.bitsets import has, members
+from dagpost.mcmc.families import find, store
+from dagpost.models import Model, Statistics
+from dagpost.models.conjugate import ConjugateTable, evidence_with
+from dagpost.priors import GraphPrior
+
+Score = tuple[float, float]  # log evidence, log prior
+
+
+class Scorer(NamedTuple):
+    """What a compiled loop needs to score a family; `compiled` is False where Python has to."""
+
+    table: ConjugateTable
+    by_count: np.ndarray  # (d, d) log prior of a node by its number of parents
+    by_edge: np.ndarray  # (d, d) what the edge i -> j adds
+    compiled: bool
+
+
+class Scoring(NamedTuple):
+    """A compiled scorer, and the function that scores what it cannot."""
+
+    scorer: Scorer
+    in_python: Callable[[int, np.ndarray], Score]
+
+
+@njit(cache=True, inline="always")
+def score(scorer, cache, j, words, wanted, parents, lower):
+    """Slot of the family's score in the cache, or -1 if Python has to score it first.
+
+    `parents` (d) and `lower` (d, d) are scratch.
+    """
+    at, known = find(cache, j, words)
+    return at if known else _score_anew(scorer, cache, j, words, wanted, parents, lower)
+
+
+@njit(cache=True)
+def _score_anew(scorer, cache, j, words, wanted, parents, lower):
+    if not scorer.compiled:
+        wanted[0] = np.uint64(j + 1)
+        wanted[1:] = words
+        return -1
+    p = 0
+    prior = 0.0
+    for i in range(parents.shape[0]):
+        if has(words, i):
+            parents[p] = i
+            prior += scorer.by_edge[i, j]
+            p += 1
+    prior += scorer.by_count[j, p]
+    evidence = evidence_with(scorer.table, j, parents, p, lower) if prior > -np.inf else -np.inf
+    return store(cache, j, words, evidence, prior)
+
+
+def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Scoring:
+    """How to score families of this model under this prior."""
+    if not model.has_evidence:
+        raise InputError(f"the model {model.name!r} has no closed-form evidence, so no MCMC over graphs alone")
+    if not prior.decomposes:
+        raise InputError(f"the prior {prior.name!r} does not decompose by column, so no MCMC over graphs")
+    table, columns = model.evidence_table(stats), prior.column_table(d)
+    compiled = table is not None and columns is not None
+    by_count, by_edge = columns if columns is not None else (np.zeros((d, d)), np.zeros((d, d)))
+    scorer = Scorer(table if table is not None else _no_table(d), by_count, by_edge, compiled)
+
+    def in_python(node: int, words: np.ndarray) -> Score:
+        parents = members(words, d)
+        with jax.enable_x64(True):
+            column = jnp.zeros(d).at[parents].set(1.0)
+            log_prior = float(prior.log_column(column, node))
+        evidence = model.log_evidence(node, parents, stats) if log_prior > -np.inf else -np.inf
+        return evidence, log_prior
+
+    return Scoring(scorer, in_python)
+
+
+def _no_table(d: int) -> ConjugateTable:
+    """Stands in where the model has no compiled evidence; never read."""
+    return ConjugateTable(
+        matrix=np.zeros((1, d, d)), prior_matrix=np.zeros((d, d)), diagonal_prior=True, floor=0.0,
+        constant=np.zeros((1, d)), power=np.zeros((1, d)), prior_power=np.zeros(d),
+        offset=0.0, scale=0.0, linear=0.0, group=np.zeros(d, np.int64),
+    )  # fmt: skip
