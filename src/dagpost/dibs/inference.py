@@ -86,14 +86,5 @@ def infer(
     state = initial_state(target, key_start, particles, data.nodes)
     every = every or max(1, settings.steps // 20)
     with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:
-        done = 0
-
-        def watch(snap) -> None:
-            nonlocal done
-            advance(snap.step - done)
-            done = snap.step
-            if callback is not None:
-                callback(snap)
-
-        state: State = run(target, state, used, every, watch)
+        state: State = run(target, state, used, every, callback, advance)
     return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress)

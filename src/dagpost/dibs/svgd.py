@@ -14,6 +14,7 @@ from dagpost.dibs.kernels import directions
 from dagpost.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.dibs.target import Target, gradients
 from dagpost.graphs import is_acyclic
+from dagpost.progress import Advance
 from dagpost.typing import Key
 
 
@@ -80,8 +81,11 @@ def _several(target: Target, state: State, stats: Any, count: int) -> State:
     return jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)
 
 
-def run(target: Target, state: State, stats: Any, every: int, callback: Callback | None = None) -> State:
-    """All remaining steps, with a look at the particles after every `every` steps.
+def run(
+    target: Target, state: State, stats: Any, every: int, callback: Callback | None = None,
+    advance: Advance = lambda amount: None,
+) -> State:  # fmt: skip
+    """All remaining steps; after every `every` steps `advance` hears of them and `callback` sees the particles.
 
     Exactly `settings.steps` steps are run, whether or not `every` divides them.
     """
@@ -93,6 +97,7 @@ def run(target: Target, state: State, stats: Any, every: int, callback: Callback
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves((following.z, following.theta))):
             raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
         state, done = following, done + count
+        advance(count)
         if callback is not None:
             callback(snapshot(target, state))
     return state

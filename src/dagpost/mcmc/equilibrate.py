@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from dagpost.mcmc.ensembles import advance, recipe, start
 from dagpost.mcmc.scoring import scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
+from dagpost.progress import Advance
 from dagpost.randomness import generator
 from dagpost.typing import Graphs, Key
 
@@ -19,7 +19,7 @@ UNTEMPERED = np.ones(1)
 
 def equilibrated(
     graphs: Graphs, moves: int, model: Model, prior: GraphPrior, stats: Statistics, key: Key,
-    advance_bar: Callable[[int], None] = lambda count: None,
+    advance_bar: Advance = lambda amount: None,
 ) -> Graphs:  # fmt: skip
     """Each DAG after this many Metropolis moves of its own, which leave `p(G | D)` as it is."""
     scoring = scorer_for(model, prior, stats, graphs.shape[-1])

@@ -25,7 +25,7 @@ from scipy.special import gammaln
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics
-from dagpost.models.conjugate import ConjugateTable, soft_evidence
+from dagpost.models.conjugate import ConjugateTable, coefficients, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import GramNode, LinearGaussian
 from dagpost.randomness import generator
@@ -182,22 +182,13 @@ class BGe(Model):
         """
         rng = generator(key)
         table, mean, mean_weight = stats.shared[:3]
-        d = graph.shape[0]
-        weights, intercept, variance = np.zeros((d, d)), np.zeros(d), np.zeros(d)
-        for j in range(d):
-            g = int(table.group[j])
-            parents = np.flatnonzero(graph[:, j])
-            matrix = np.asarray(table.matrix[g], dtype=np.float64)
-            block, side = matrix[np.ix_(parents, parents)], matrix[parents, j]
-            centre = np.linalg.solve(block, side) if len(parents) else np.zeros(0)
-            schur = max(matrix[j, j] - side @ centre, table.floor)
-            variance[j] = schur / 2 / rng.gamma(table.power[g, len(parents)])
-            if len(parents):
-                lower = np.linalg.cholesky(block)
-                noise = np.linalg.solve(lower.T, rng.standard_normal(len(parents)))
-                weights[parents, j] = centre + np.sqrt(variance[j]) * noise
-            expected = mean[g, j] - weights[parents, j] @ mean[g, parents]
-            intercept[j] = expected + np.sqrt(variance[j] / mean_weight[g]) * rng.standard_normal()
+        centre, noise, schur = coefficients(table, graph, rng)
+        variance = schur / 2 / rng.gamma(table.power[table.group, np.sum(graph, axis=0)])
+        weights = centre + np.sqrt(variance) * noise
+        own = mean[table.group]  # (d, d) the means over the rows that count for each node
+        expected = np.diagonal(own) - np.einsum("ij,ji->j", weights, own)
+        spread = np.sqrt(variance / mean_weight[table.group])
+        intercept = expected + spread * rng.standard_normal(len(graph))
         return BgeTheta(weights, intercept, variance)
 
     def sample_parameters(self, key: Key, graph: Graph) -> BgeTheta:

@@ -22,7 +22,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numba import njit
 
-from dagpost.typing import Graphs, SoftColumn
+from dagpost.typing import Graph, Graphs, SoftColumn
 
 
 class ConjugateTable(NamedTuple):
@@ -146,6 +146,44 @@ def evidence_of_subsets(table: ConjugateTable) -> Float[np.ndarray, "d s"]:
     d = len(table.group)
     out = np.empty((d, 1 << d))
     _subsets(table, out)
+    return out
+
+
+class Coefficients(NamedTuple):
+    """Of every node given its parents P, column by column: what a draw of its weights is made of."""
+
+    centre: np.ndarray  # (d, d) K_PP⁻¹ K_Pj
+    noise: np.ndarray  # (d, d) L⁻ᵀ e with K_PP = L Lᵀ and e standard normal: covariance K_PP⁻¹
+    schur: np.ndarray  # (d,)
+
+
+@njit(cache=True)
+def _coefficients(table, graph, normals, centre, noise, schur):
+    d = graph.shape[0]
+    lower = np.empty((d, d))
+    parents = np.empty(d, dtype=np.int64)
+    for j in range(d):
+        p = 0
+        for i in range(d):
+            if graph[i, j]:
+                parents[p] = i
+                p += 1
+        # the last row of the factor of (P, j) is v = L⁻¹ K_Pj
+        _, schur[j] = factorise(table.matrix[table.group[j]], j, parents, p, table.floor, lower)
+        for a in range(p - 1, -1, -1):
+            total_centre, total_noise = lower[p, a], normals[a, j]
+            for c in range(a + 1, p):
+                total_centre -= lower[c, a] * centre[parents[c], j]
+                total_noise -= lower[c, a] * noise[parents[c], j]
+            centre[parents[a], j] = total_centre / lower[a, a]
+            noise[parents[a], j] = total_noise / lower[a, a]
+
+
+def coefficients(table: ConjugateTable, graph: Graph, rng: np.random.Generator) -> Coefficients:
+    """Entries of absent edges are 0."""
+    d = graph.shape[0]
+    out = Coefficients(np.zeros((d, d)), np.zeros((d, d)), np.zeros(d))
+    _coefficients(table, np.ascontiguousarray(graph, dtype=np.bool_), rng.standard_normal((d, d)), *out)
     return out
 
 

@@ -11,14 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import gammaln
 
 from dagpost.data import Dataset
 from dagpost.data.names import printable
 from dagpost.errors import DataWarning, InputError, positive
 from dagpost.models.base import Model, Statistics
-from dagpost.models.conjugate import ConjugateTable
+from dagpost.models.conjugate import ConjugateTable, coefficients
 from dagpost.models.gaussian import Noise, grams, log_normal
 from dagpost.randomness import generator
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph, Theta
@@ -162,33 +161,15 @@ class LinearGaussian(Model):
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:
         rng = generator(key)
-        gram, count = (np.asarray(a, dtype=np.float64) for a in stats.shared)
-        d = graph.shape[0]
-        weights, log_variance = np.zeros((d, d)), np.zeros(d)
-        for j in range(d):
-            g = int(np.asarray(stats.node.group)[j])
-            parents = np.flatnonzero(graph[:, j])
-            c_pp, c_pj, c_jj = gram[g][np.ix_(parents, parents)], gram[g][parents, j], gram[g][j, j]
-            variance = self.noise_variance
-            if variance is None:
-                # theta | noise ~ N(A⁻¹ C_Pj, noise A⁻¹), noise ~ InverseGamma(a + N/2, b_N)
-                precision = c_pp + np.eye(len(parents)) / self.weight_scale**2
-                factor = cho_factor(precision, lower=True)
-                mean = cho_solve(factor, c_pj)
-                rate = self.noise_rate + 0.5 * (c_jj - c_pj @ mean)
-                variance = rate / rng.gamma(self.noise_shape + count[g] / 2)
-                spread = np.sqrt(variance)
-            else:
-                # theta ~ N(A⁻¹ b, A⁻¹)
-                precision = c_pp / variance + np.eye(len(parents)) / self.weight_scale**2
-                factor = cho_factor(precision, lower=True)
-                mean = cho_solve(factor, c_pj / variance)
-                spread = 1.0
-            if len(parents):
-                noise = solve_triangular(factor[0], rng.standard_normal(len(parents)), lower=True, trans=1)
-                weights[parents, j] = mean + spread * noise
-            log_variance[j] = np.log(variance)
-        return LinearTheta(weights, log_variance) if self.noise.learned else weights
+        table = self.evidence_table(stats)
+        centre, noise, schur = coefficients(table, graph, rng)
+        if self.noise_variance is not None:
+            # theta ~ N(A⁻¹ b, A⁻¹)
+            return centre + noise
+        # noise ~ InverseGamma(a + N/2, b_N), theta | noise ~ N(A⁻¹ C_Pj, noise A⁻¹)
+        power = table.power[table.group, np.sum(graph, axis=0)]
+        variance = (table.offset + table.scale * schur) / rng.gamma(power)
+        return LinearTheta(centre + np.sqrt(variance) * noise, np.log(variance))
 
     # ---- simulation
 
