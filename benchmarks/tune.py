@@ -32,7 +32,7 @@ def one(name: str, d: int, rows: int, seed: int, particles: int, settings) -> li
 def variant(model: Model, d: int, rows: int, changes: dict[str, float]) -> Settings:
     """The defaults with some of them changed; temperatures by the value that they end with."""
     chosen = {k: v for k, v in changes.items() if v is not None}
-    base = default_settings(model, d, rows, **{k: chosen[k] for k in ("steps",) if k in chosen})
+    base = default_settings(model, d, rows, **{k: chosen[k] for k in ("steps", "moves") if k in chosen})
     out = base
     if "rate" in chosen:
         out = replace(out, optimiser=RmsProp(chosen["rate"]))
@@ -51,6 +51,7 @@ def variant(model: Model, d: int, rows: int, changes: dict[str, float]) -> Setti
 
 TUNABLE = (
     "steps", "rate", "samples", "alpha_end", "beta_end", "reheat_to", "cycles", "bandwidth_z", "bandwidth_theta",
+    "moves",
 )  # fmt: skip
 
 
@@ -63,7 +64,9 @@ def main() -> None:
     parser.add_argument("--particles", type=int, default=30)
     for name in TUNABLE:
         flag = "--" + name.replace("_", "-")
-        parser.add_argument(flag, type=int if name in ("steps", "samples") else float, nargs="+", default=[None])
+        parser.add_argument(
+            flag, type=int if name in ("steps", "samples", "moves") else float, nargs="+", default=[None]
+        )
     options = parser.parse_args()
     model = as_model(options.model)
     print("  time  E-SHD     +  AUROC     +  cyclic  edges (true)  changes")

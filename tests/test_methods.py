@@ -31,7 +31,7 @@ def test_interventions_reach_the_model():
     plain = dp.fit(SIM.train, "bge", method="exact")
     other = dp.fit(SIM.train, "bge", method="exact", interventions=mask)
     assert (plain.edge_marginals != other.edge_marginals).any()
-    assert len(dp.fit(SIM.train, "linear", particles=3, steps=20, interventions=mask)) == 3
+    assert len(dp.fit(SIM.train, "linear", method="dibs", particles=3, steps=20, interventions=mask)) == 3
 
 
 @pytest.mark.parametrize(

@@ -2,45 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
+from dagpost.automatic import auto
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.dibs import Settings, default_settings, infer, paper_settings
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.exact_inference import exact
+from dagpost.mcmc.mc3 import mc3
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior, as_prior
 from dagpost.randomness import key_from_seed
 
+
+class Common(NamedTuple):
+    """What `fit` hands to every method."""
+
+    data: Dataset
+    model: Model
+    prior: GraphPrior
+    particles: int
+    draws: int
+    steps: int | None
+    seed: int
+
+
 Method = Callable[..., Posterior]
 
+SETTINGS = tuple(Settings.__dataclass_fields__)
 WATCHING = ("callback", "every", "progress")
 """Options of DiBS that are about looking on, not about the result."""
 
 
-def _dibs(method: str, preset: Callable[..., Any]) -> Method:
-    def run(data: Dataset, model: Model, prior: GraphPrior, *, particles: int, seed: int, **options):
+def _check(options: dict[str, Any], known: Iterable[str]) -> None:
+    for name in options:
+        if name not in known:
+            raise InputError(f"unknown option {name!r}: {nearest(name, list(known))}")
+
+
+def _dibs(method: str, preset: Callable[..., Settings]) -> Method:
+    def run(c: Common, **options) -> Posterior:
+        _check(options, (*SETTINGS, *WATCHING))
         watch = {k: options.pop(k) for k in WATCHING if k in options}
-        changes = {k: v for k, v in options.items() if not (k == "steps" and v is None)}
-        settings = _settings(preset, model, data, changes)
-        return infer(data, model, prior, settings, particles=particles, seed=seed, method=method, **watch)
+        changes = options if c.steps is None else {**options, "steps": c.steps}
+        settings = preset(c.model, c.data.nodes, c.data.observations, **changes)
+        return infer(c.data, c.model, c.prior, settings, particles=c.particles, seed=c.seed, method=method, **watch)
 
     return run
 
 
-def _settings(preset: Callable[..., Settings], model: Model, data: Dataset, changes: dict[str, Any]) -> Settings:
-    known = [*Settings.__dataclass_fields__, *WATCHING]
-    for name in changes:
-        if name not in known:
-            raise InputError(f"unknown option {name!r}: {nearest(name, known)}")
-    return preset(model, data.nodes, data.observations, **changes)
+def _auto(c: Common, **options) -> Posterior:
+    _check(options, ("time_limit", "precision", "progress", *SETTINGS))
+    common = {"particles": c.particles, "draws": c.draws, "steps": c.steps, "seed": c.seed}
+    return auto(c.data, c.model, c.prior, **common, **options)
+
+
+def _mc3(c: Common, **options) -> Posterior:
+    _check(options, ("burn_in", "thin", "neighbourhood", "progress"))
+    return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **options)
 
 
 METHODS: dict[str, Method] = {
+    "auto": _auto,
     "dibs": _dibs("dibs", default_settings),
     "dibs-paper": _dibs("dibs-paper", paper_settings),
+    "mc3": _mc3,
     "exact": exact,
 }
 
@@ -49,7 +77,7 @@ def fit(
     data: Any,
     model: str | Model = "linear",
     prior: str | GraphPrior = "erdos-renyi",
-    method: str = "dibs",
+    method: str = "auto",
     *,
     particles: int = 30,
     draws: int = 1000,
@@ -60,10 +88,12 @@ def fit(
 ) -> Posterior:
     """A posterior over graphs (and parameters) from data.
 
-    `method` is "dibs" (DiBS with our defaults), "dibs-paper" (everything as published) or "exact".
-    `particles` is the number of DiBS particles, `draws` the number of graphs of the exact method. Further
-    options go to the method; for DiBS these are the fields of `dagpost.dibs.Settings`, a `callback` that sees
-    a `Snapshot` after `every` steps, and `progress`.
+    `method` is "auto" (DiBS, then chains at the posterior itself where evidence has a closed form), "dibs" (DiBS with
+    our defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published) or "exact". `particles`
+    is the number of DiBS particles or of MC³ samples, `draws` the number of graphs that "auto" and "exact" return.
+    Further options go to the method: for "auto" `time_limit` in seconds and `precision`, the wanted standard error of
+    an edge probability; for DiBS the fields of `dagpost.dibs.Settings`, a `callback` that sees a `Snapshot` after
+    `every` steps, and `progress`; for "mc3" `burn_in`, `thin` and `neighbourhood`.
 
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=5, observations=100, seed=0)
@@ -83,4 +113,4 @@ def fit(
     table = check_for_inference(as_dataset(data, interventions=interventions))
     scored, graph_prior = as_model(model), as_prior(prior)
     scored.check(table)
-    return METHODS[method](table, scored, graph_prior, particles=particles, steps=steps, seed=seed, **options)
+    return METHODS[method](Common(table, scored, graph_prior, particles, draws, steps, seed), **options)

@@ -78,7 +78,7 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
     at the end; `collapsed=False` infers both together, as the paper does. Models of your own take the joint
     defaults of the linear model, with the straight-through estimator if they are defined for hard graphs only.
     """
-    collapsed = changes.get("collapsed", model.has_evidence)
+    collapsed = changes.get("collapsed", model.has_compiled_evidence)
     growth = max(1.0, d / 20)
     more_rows = max(1.0, observations / 100) ** 0.25  # the penalty competes with likelihoods that grow with N
     if collapsed:

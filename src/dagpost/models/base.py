@@ -137,6 +137,11 @@ class Model(abc.ABC):
         """Compiled form of the evidence, for Gaussian families; None where there is none."""
         return None
 
+    @property
+    def has_compiled_evidence(self) -> bool:
+        """Whether the model gives an `evidence_table`: known before there are data."""
+        return self.has_evidence and type(self).evidence_table is not Model.evidence_table
+
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
         """`log p(x_j | parents)` with the parameters integrated out; `parents` are indices."""
         table = self.evidence_table(stats)

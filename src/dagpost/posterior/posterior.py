@@ -82,6 +82,10 @@ class Posterior:
         """Normalised weights."""
         return np.exp(self.log_weights)
 
+    def with_info(self, **more: Any) -> Posterior:
+        """The same posterior with more to say about itself."""
+        return replace(self, info={**self.info, **more})
+
     # ---- weighting
 
     def weighted(self, kind: Literal["uniform", "posterior"]) -> Posterior:

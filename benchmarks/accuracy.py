@@ -1,0 +1,65 @@
+"""How far is each method's posterior from the exact one? Largest error of an edge probability, over many data sets.
+
+    python benchmarks/accuracy.py [--nodes 5 8 12] [--sets 2] [--methods auto dibs mc3]
+
+For BGe and linear data, Erdős–Rényi and uniform priors, and N from 20 to 1,000. Prints the largest and the median error
+over data sets, and the time, for each method.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+
+import numpy as np
+import pandas as pd
+
+import dagpost as dp
+
+OPTIONS = {
+    "auto": {"draws": 1000},
+    "dibs": {"particles": 30},
+    "dibs-paper": {"particles": 30, "steps": 300},
+    "mc3": {"particles": 30},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=["auto", "dibs", "mc3"], choices=OPTIONS)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[5, 8, 12])
+    parser.add_argument("--rows", type=int, nargs="+", default=[20, 100, 1000])
+    parser.add_argument("--sets", type=int, default=1)
+    parser.add_argument("--time-limit", type=float, default=10.0, help="of auto")
+    parser.add_argument("--out", help="write one row for each run")
+    options = parser.parse_args()
+    rows = []
+    cases = itertools.product(
+        options.nodes, ("bge", "linear"), ("erdos-renyi", "uniform"), options.rows, range(options.sets)
+    )
+    for d, model, prior, count, seed in cases:
+        sim = dp.simulate(model, nodes=d, observations=count, seed=70_000 + seed, interventional_sets=0)
+        exact = dp.exact(sim.train, model, prior).edge_marginals
+        for method in options.methods:
+            extra = {"time_limit": options.time_limit} if method == "auto" else {}
+            started = time.perf_counter()
+            post = dp.fit(sim.train, model, prior, method, seed=seed, progress=False, **OPTIONS[method], **extra)
+            took = time.perf_counter() - started
+            error = float(np.abs(post.edge_marginals - exact).max())
+            rows.append({"d": d, "model": model, "prior": prior, "N": count, "set": seed, "method": method,
+                         "error": error, "seconds": took, "trusted": post.info.get("trusted")})  # fmt: skip
+        latest = rows[-len(options.methods) :]
+        told = "  ".join(f"{r['method']} {r['error']:.3f} ({r['seconds']:.1f} s)" for r in latest)
+        print(f"d {d:>2} {model:6} {prior:11} N {count:>4}: {told}", flush=True)
+        if options.out:
+            pd.DataFrame(rows).to_csv(options.out, index=False)
+    table = pd.DataFrame(rows)
+    summary = table.groupby(["method", "d"]).agg(
+        sets=("error", "size"), largest=("error", "max"), median=("error", "median"), seconds=("seconds", "max")
+    )
+    print(summary.round(3))
+
+
+if __name__ == "__main__":
+    main()

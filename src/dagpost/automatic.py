@@ -1,0 +1,70 @@
+"""`method="auto"`: DiBS finds where the posterior is, tempered chains started at its particles sample it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from dagpost.data import Dataset
+from dagpost.dibs import default_settings, infer
+from dagpost.mcmc.refine import Effort, refine
+from dagpost.models import Model
+from dagpost.posterior import Posterior, log_joint_of
+from dagpost.priors import GraphPrior
+from dagpost.randomness import key_from_seed
+
+DIBS_SHARE = 0.25
+"""Of the steps that DiBS takes on its own: its particles are starting points here, not the result."""
+
+
+def auto(
+    data: Dataset, model: Model, prior: GraphPrior, *, particles: int, draws: int, seed: int, steps: int | None = None,
+    time_limit: float = 60.0, precision: float = 0.005, progress: bool | None = None, **options: Any,
+) -> Posterior:  # fmt: skip
+    """The posterior over graphs by DiBS and MCMC; DiBS alone where families have no closed-form evidence.
+
+    `particles` is the number of DiBS particles, `draws` the number of graphs kept. Chains run until the largest
+    standard error of an edge probability is below `precision` and they agree, or for `time_limit` seconds.
+    """
+    d, rows = data.nodes, data.observations
+    if not (model.has_evidence and prior.decomposes):
+        what = f"model {model.name!r} has no closed-form evidence"
+        if model.has_evidence:
+            what = f"prior {prior.name!r} does not decompose by column"
+        settings = default_settings(model, d, rows, **({} if steps is None else {"steps": steps}), **options)
+        post = infer(data, model, prior, settings, particles=particles, seed=seed, method="auto", progress=progress)
+        return post.with_info(verdict=f"DiBS alone, not refined by MCMC: the {what}.")
+    effort = Effort(time_limit, precision)
+    usual = default_settings(model, d, rows, **options)
+    steps = steps or max(1, round(DIBS_SHARE * usual.steps))
+    settings = default_settings(model, d, rows, **{**options, "steps": steps, "moves": 0})
+    sketch = infer(data, model, prior, settings, particles=particles, seed=seed, method="auto", progress=progress)
+    stats = model.summarise(data)
+    key_chains, key_theta = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1))
+    found = refine(
+        sketch.graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, progress=progress
+    )
+    theta: Any = ()
+    if model.has_parameters:
+        theta = model.draw_thetas(jax.random.split(key_theta, draws), found.graphs, stats)
+    return Posterior(
+        graphs=found.graphs,
+        log_weights=np.zeros(draws),
+        names=data.names,
+        model=model,
+        prior=prior,
+        theta=theta,
+        log_joint=log_joint_of(found.graphs, (), model, prior, stats),
+        marginals=found.marginals,
+        info={
+            "method": "auto",
+            "particles": particles,
+            "steps": steps,
+            **found.info,
+            **found.diagnostics._asdict(),
+            "trusted": found.diagnostics.trusted,
+            "verdict": found.diagnostics.verdict,
+        },
+    )

@@ -1,0 +1,180 @@
+"""Tempered chains from given starting points to the posterior itself, for as long as their diagnostics ask for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from dagpost.errors import positive, whole_number
+from dagpost.mcmc.diagnostics import Diagnostics, diagnose
+from dagpost.mcmc.ensembles import KINDS, Ensemble, Recipe, advance, forget, graphs_of, recipe, start
+from dagpost.mcmc.scoring import Scoring, scorer_for
+from dagpost.models import Model, Statistics
+from dagpost.priors import GraphPrior
+from dagpost.progress import progress_bar
+from dagpost.randomness import generator
+from dagpost.typing import Graphs, Key
+
+BATCHES = 40  # of a block; their means tell how precise its average is
+KEPT = 500  # graphs that each ensemble keeps of a block, about
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to run: until the largest standard error of an edge probability falls below `precision` and the chains
+    agree, but no longer than `time_limit` seconds."""
+
+    time_limit: float = 60.0
+    precision: float = 0.005
+    ensembles: int = 4
+
+    def __post_init__(self):
+        positive("time_limit", self.time_limit)
+        positive("precision", self.precision)
+        whole_number("ensembles", self.ensembles, least=2)
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Draws of equal weight, edge probabilities over every round, and what the chains say of themselves."""
+
+    graphs: Graphs
+    marginals: Float[np.ndarray, "d d"]
+    diagnostics: Diagnostics
+    info: dict[str, Any]
+
+
+def refine(
+    graphs: Graphs, model: Model, prior: GraphPrior, stats: Statistics, key: Key, *,
+    rows: int, draws: int = 1000, effort: Effort | None = None, progress: bool | None = None,
+) -> Refined:  # fmt: skip
+    """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
+
+    Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
+    nobody has to choose a burn-in.
+    """
+    effort = effort or Effort()
+    began = time.perf_counter()
+    d = graphs.shape[-1]
+    scoring = scorer_for(model, prior, stats, d)
+    seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
+    moves = standard_recipe(d, scoring)
+    with progress_bar("refining", effort.time_limit, progress) as advance_bar:
+        shown = 0.0
+
+        def tell() -> float:
+            nonlocal shown
+            now = time.perf_counter() - began
+            advance_bar(now - shown)
+            shown = now
+            return now
+
+        heats, at_levels = adapted_ladder(graphs, scoring, moves, seeds[: effort.ensembles], rows)
+        tell()
+        ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
+        rounds = 5  # of a batch
+        while True:
+            forget(ensembles)
+            block_began = time.perf_counter()
+            block = run_block(ensembles, scoring, heats, moves, rounds, tell)
+            found = diagnose(block.graphs, block.log_posterior, block.frequencies)
+            took, now = time.perf_counter() - block_began, tell()
+            if found.trusted and found.error <= effort.precision:
+                break
+            left = (effort.time_limit - now) / took  # in blocks of this length
+            if left < 1:
+                break
+            rounds = max(rounds, int(rounds * min(2.0, left)))
+    flat = block.graphs.reshape(-1, d, d)
+    chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
+    info = {**figures(ensembles, heats), "rounds": BATCHES * rounds, "seconds": now, "time_limit": effort.time_limit}
+    return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), found, info)
+
+
+class Block(NamedTuple):
+    """What all ensembles did in one block."""
+
+    graphs: Graphs  # (e, n, d, d) draws that were kept
+    log_posterior: Float[np.ndarray, "e n"]  # of those
+    frequencies: Float[np.ndarray, "e b d d"]  # of edges, over the rounds of each batch
+
+
+def run_block(
+    ensembles: list[Ensemble], scoring: Scoring, heats: np.ndarray, moves: Recipe, rounds: int,
+    tell: Callable[[], Any] = lambda: None,
+) -> Block:  # fmt: skip
+    """`BATCHES` batches of this many rounds."""
+    thin = max(1, BATCHES * rounds // KEPT)
+    thin = max(k for k in range(1, thin + 1) if rounds % k == 0)  # kept at equal distances across batches
+    graphs, traces, frequencies = [], [], []
+    before = np.stack([e.occupancy for e in ensembles])
+    for _ in range(BATCHES):
+        record = advance(ensembles, scoring, heats, moves, rounds, thin)
+        after = np.stack([e.occupancy for e in ensembles])
+        graphs.append(record.graphs)
+        traces.append(record.log_posterior[:, thin - 1 :: thin])
+        frequencies.append((after - before) / rounds)
+        before = after
+        tell()
+    return Block(np.concatenate(graphs, axis=1), np.concatenate(traces, axis=1), np.stack(frequencies, axis=1))
+
+
+def standard_recipe(d: int, scoring: Scoring) -> Recipe:
+    """A look at every pair of nodes, and a few large moves where families are scored by compiled code."""
+    pairs = max(20, d * (d - 1) // 2)
+    if not scoring.scorer.compiled:
+        return recipe(pair=pairs)
+    return recipe(most=3 if d <= 25 else 2, pair=pairs, parents=1, reversal=2)
+
+
+# ---- the ladder
+
+
+def adapted_ladder(
+    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 6
+) -> tuple[np.ndarray, Graphs]:
+    """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
+
+    The sum of rejection rates along the ladder hardly depends on its rungs (Syed et al., 2022), so short runs tell
+    where to put them and how many there should be: 1.5 times the sum gives a rejection rate of about 2/3 or less.
+    The hottest level has a tenth of the evidence of 100 rows.
+    """
+    hottest = 0.1 * min(1.0, 100 / max(rows, 1))
+    heats = np.geomspace(1.0, hottest, 12)
+    d = graphs.shape[-1]
+    at_levels = graphs
+    for _ in range(times):
+        picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
+        ensembles = [start(graphs[pick], scoring, int(seed), 1 << 15) for pick, seed in zip(picks, seeds)]
+        advance(ensembles, scoring, heats, moves, 20)
+        forget(ensembles)
+        advance(ensembles, scoring, heats, moves, 40)
+        tried = sum(e.swaps_tried for e in ensembles)
+        rejected = np.maximum(1 - sum(e.swaps_accepted for e in ensembles) / tried, 0.01)
+        barrier = np.concatenate([[0.0], np.cumsum(rejected)])
+        levels = int(np.clip(np.ceil(1.5 * barrier[-1]) + 1, 3, 40))
+        old, heats = heats, np.interp(np.linspace(0, barrier[-1], levels), barrier, heats)
+        current = np.stack([graphs_of(e.parents) for e in ensembles])
+        nearest = np.abs(old[None, :] - heats[:, None]).argmin(axis=1)
+        at_levels = current[:, nearest]
+        graphs = at_levels.reshape(-1, d, d)
+        seeds = seeds + 1
+    return heats, at_levels
+
+
+def figures(ensembles: list[Ensemble], heats: np.ndarray) -> dict[str, Any]:
+    """Acceptance of each kind of move at level 0, and of exchanges along the ladder."""
+    tried, accepted = (np.sum([getattr(e, name)[0] for e in ensembles], axis=0) for name in ("tried", "accepted"))
+    swaps = np.sum([e.swaps_accepted for e in ensembles], axis=0) / np.sum([e.swaps_tried for e in ensembles], axis=0)
+    return {
+        "acceptance": {kind: float(a / t) for kind, a, t in zip(KINDS, accepted, tried) if t},
+        "swap_rates": swaps.round(3).tolist(),
+        "heats": heats.round(4).tolist(),
+        "ensembles": len(ensembles),
+        "moves": int(sum(e.tried.sum() for e in ensembles)),
+    }
