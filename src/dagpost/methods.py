@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from dagpost.automatic import auto
+from dagpost.bootstrap import bootstrap
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.dibs import Settings, default_settings, infer, paper_settings
 from dagpost.errors import InputError, nearest, whole_number
@@ -64,11 +65,21 @@ def _mc3(c: Common, **options) -> Posterior:
     return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **options)
 
 
+def _bootstrap(learner: Literal["pc", "ges"]) -> Method:
+    def run(c: Common, **options) -> Posterior:
+        _check(options, ("progress",))
+        return bootstrap(c.data, c.model, c.prior, learner=learner, particles=c.particles, seed=c.seed, **options)
+
+    return run
+
+
 METHODS: dict[str, Method] = {
     "auto": _auto,
     "dibs": _dibs("dibs", default_settings),
     "dibs-paper": _dibs("dibs-paper", paper_settings),
     "mc3": _mc3,
+    "bootstrap-pc": _bootstrap("pc"),
+    "bootstrap-ges": _bootstrap("ges"),
     "exact": exact,
 }
 
@@ -89,8 +100,9 @@ def fit(
     """A posterior over graphs (and parameters) from data.
 
     `method` is "auto" (DiBS, then chains at the posterior itself where evidence has a closed form), "dibs" (DiBS with
-    our defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published) or "exact". `particles`
-    is the number of DiBS particles or of MC³ samples, `draws` the number of graphs that "auto" and "exact" return.
+    our defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published), "bootstrap-pc",
+    "bootstrap-ges" (a graph from each of many resamples, by PC or GES) or "exact". `particles` is the number of DiBS
+    particles, MC³ samples or resamples, `draws` the number of graphs that "auto" and "exact" return.
     Further options go to the method: for "auto" `time_limit` in seconds and `precision`, the wanted standard error of
     an edge probability; for DiBS the fields of `dagpost.dibs.Settings`, a `callback` that sees a `Snapshot` after
     `every` steps, and `progress`; for "mc3" `burn_in`, `thin` and `neighbourhood`.
