@@ -11,6 +11,7 @@ from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.dibs import Settings, default_settings, infer, paper_settings
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.exact_inference import exact
+from dagpost.mcmc.joint import joint_mc3
 from dagpost.mcmc.mc3 import mc3
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
@@ -65,6 +66,14 @@ def _mc3(c: Common, **options) -> Posterior:
     return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **options)
 
 
+def _joint_mc3(variant: Literal["m", "g"]) -> Method:
+    def run(c: Common, **options) -> Posterior:
+        _check(options, ("burn_in", "thin", "scale", "neighbourhood", "progress"))
+        return joint_mc3(c.data, c.model, c.prior, variant=variant, particles=c.particles, seed=c.seed, **options)
+
+    return run
+
+
 def _bootstrap(learner: Literal["pc", "ges"]) -> Method:
     def run(c: Common, **options) -> Posterior:
         _check(options, ("progress",))
@@ -78,6 +87,8 @@ METHODS: dict[str, Method] = {
     "dibs": _dibs("dibs", default_settings),
     "dibs-paper": _dibs("dibs-paper", paper_settings),
     "mc3": _mc3,
+    "m-mc3": _joint_mc3("m"),
+    "g-mc3": _joint_mc3("g"),
     "bootstrap-pc": _bootstrap("pc"),
     "bootstrap-ges": _bootstrap("ges"),
     "exact": exact,
@@ -100,7 +111,8 @@ def fit(
     """A posterior over graphs (and parameters) from data.
 
     `method` is "auto" (DiBS, then chains at the posterior itself where evidence has a closed form), "dibs" (DiBS with
-    our defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published), "bootstrap-pc",
+    our defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published), "m-mc3",
+    "g-mc3" (over graphs and parameters), "bootstrap-pc",
     "bootstrap-ges" (a graph from each of many resamples, by PC or GES) or "exact". `particles` is the number of DiBS
     particles, MC³ samples or resamples, `draws` the number of graphs that "auto" and "exact" return.
     Further options go to the method: for "auto" `time_limit` in seconds and `precision`, the wanted standard error of
