@@ -1,0 +1,61 @@
+"""Do two runs of `auto` agree, and how good are they? Sizes at which no exact posterior is at hand.
+
+    python benchmarks/repeat.py [--nodes 20 50] [--priors erdos-renyi scale-free] [--sets 1] [--methods dibs mc3]
+
+Prints the largest difference of an edge probability between two runs with different seeds, the time of each, E-SHD and
+AUROC beside those of other methods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+
+import numpy as np
+
+import dagpost as dp
+
+
+def timed(sim: dp.Simulation, model: str, prior: str, method: str, seed: int, **options):
+    started = time.perf_counter()
+    post = dp.fit(sim.train, model, prior, method, seed=seed, progress=False, **options)
+    return post, time.perf_counter() - started
+
+
+def quality(post, sim: dp.Simulation) -> str:
+    by_class = "bootstrap" in post.info["method"]
+    shd, auroc = dp.metrics.expected_shd(post, sim.graph), dp.metrics.auroc(post, sim.graph, by_class=by_class)
+    return f"E-SHD {shd:.1f}, AUROC {auroc:.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[20, 50])
+    parser.add_argument("--models", nargs="+", default=["bge", "linear"])
+    parser.add_argument("--priors", nargs="+", default=["erdos-renyi", "scale-free"])
+    parser.add_argument("--sets", type=int, default=1)
+    parser.add_argument("--methods", nargs="*", default=["dibs", "mc3"], help="to show beside auto")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="of auto")
+    options = parser.parse_args()
+    cases = itertools.product(options.nodes, options.models, options.priors, range(options.sets))
+    for d, model, prior, number in cases:
+        sim = dp.simulate(
+            model, prior, nodes=d, observations=100, seed=80_000 + number, weight_shift=0.5, interventional_sets=0
+        )
+        (one, took_1), (two, took_2) = (
+            timed(sim, model, prior, "auto", seed, time_limit=options.time_limit) for seed in (1, 2)
+        )
+        apart = np.abs(one.edge_marginals - two.edge_marginals).max()
+        print(f"\nd {d} {model} {prior} set {number}: two runs differ by {apart:.3f} ({took_1:.0f} and {took_2:.0f} s)")
+        print(f"  auto: {quality(one, sim)}. {one.info['verdict']}")
+        for method in options.methods:
+            post, took = timed(sim, model, prior, method, 1)
+            told = quality(post, sim)
+            if method == "dibs":
+                told += f"; DiBS+: {quality(post.weighted('posterior'), sim)}"
+            print(f"  {method}: {told} ({took:.1f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
