@@ -55,8 +55,8 @@ def scores(post: Posterior, truth: np.ndarray) -> dict[str, float]:
 # ---- dibs-lib
 
 
-def their_method(name: str, sim: dp.Simulation):
-    """dibs-lib with the published settings on the training data."""
+def their_method(name: str, sim: dp.Simulation, beta: float = 1.0):
+    """dibs-lib with the published settings on the training data; `beta` is the slope of beta."""
     from dibs.inference import JointDiBS, MarginalDiBS
     from dibs.models.graph import ErdosReniDAGDistribution
     from dibs.models.linearGaussian import BGe, LinearGaussian
@@ -66,7 +66,7 @@ def their_method(name: str, sim: dp.Simulation):
     slope, bandwidth_z, bandwidth_theta = published(name, d)
     graph_model = ErdosReniDAGDistribution(d, n_edges_per_node=2)
     x = jnp.asarray(sim.train.values, dtype=jnp.float32)
-    options = {"x": x, "graph_model": graph_model, "alpha_linear": slope, "beta_linear": 1.0}
+    options = {"x": x, "graph_model": graph_model, "alpha_linear": slope, "beta_linear": beta}
     if name == "bge":
         kernel = {"h": bandwidth_z}
         return MarginalDiBS(likelihood_model=BGe(n_vars=d), kernel_param=kernel, grad_estimator_z="score", **options)
