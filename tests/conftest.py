@@ -1,10 +1,18 @@
 """Shapes and types are checked while testing, except in compiled modules and where any input is welcome."""
 
+import hashlib
 import os
+import tempfile
+from pathlib import Path
 
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
-from jaxtyping import install_import_hook
+# numba's cached code does not notice a change in a file that it was inlined from: one cache for each state of them
+SOURCE = b"".join(p.read_bytes() for p in sorted(Path(__file__).parents[1].glob("src/dagpost/**/*.py")))
+CACHE = Path(tempfile.gettempdir()) / f"dagpost-numba-{hashlib.sha256(SOURCE).hexdigest()[:16]}"
+os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
+
+from jaxtyping import install_import_hook  # noqa: E402
 
 CHECKED = [
     "dagpost.priors.base",
