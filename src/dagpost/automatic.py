@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import numpy as np
 
 from dagpost.data import Dataset
 from dagpost.dibs import default_settings, infer
 from dagpost.mcmc.refine import Effort, refine
 from dagpost.models import Model
-from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior import Posterior, posterior_of_draws
 from dagpost.priors import GraphPrior
 from dagpost.randomness import key_from_seed
 
@@ -46,25 +45,13 @@ def auto(
     found = refine(
         sketch.graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, progress=progress
     )
-    theta: Any = ()
-    if model.has_parameters:
-        theta = model.draw_thetas(jax.random.split(key_theta, draws), found.graphs, stats)
-    return Posterior(
-        graphs=found.graphs,
-        log_weights=np.zeros(draws),
-        names=data.names,
-        model=model,
-        prior=prior,
-        theta=theta,
-        log_joint=log_joint_of(found.graphs, (), model, prior, stats),
-        marginals=found.marginals,
-        info={
-            "method": "auto",
-            "particles": particles,
-            "steps": steps,
-            **found.info,
-            **found.diagnostics._asdict(),
-            "trusted": found.diagnostics.trusted,
-            "verdict": found.diagnostics.verdict,
-        },
-    )
+    info = {
+        "method": "auto",
+        "particles": particles,
+        "steps": steps,
+        **found.info,
+        **found.diagnostics._asdict(),
+        "trusted": found.diagnostics.trusted,
+        "verdict": found.diagnostics.verdict,
+    }
+    return posterior_of_draws(found.graphs, data.names, model, prior, stats, key_theta, info, found.marginals)

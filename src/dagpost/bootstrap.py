@@ -109,7 +109,6 @@ def bootstrap(
             "method": f"bootstrap-{learner}",
             "resamples": particles,
             "without_dag": dropped,
-            "classes": True,
         },
     )
 

@@ -13,6 +13,7 @@ from dagpost.errors import InputError, nearest, whole_number
 from dagpost.exact_inference import exact
 from dagpost.mcmc.joint import joint_mc3
 from dagpost.mcmc.mc3 import mc3
+from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior, as_prior
@@ -34,6 +35,7 @@ class Common(NamedTuple):
 Method = Callable[..., Posterior]
 
 SETTINGS = tuple(Settings.__dataclass_fields__)
+THINNING = tuple(Thinning.__dataclass_fields__)
 WATCHING = ("callback", "every", "progress")
 """Options of DiBS that are about looking on, not about the result."""
 
@@ -61,15 +63,22 @@ def _auto(c: Common, **options) -> Posterior:
     return auto(c.data, c.model, c.prior, **common, **options)
 
 
+def _thinned(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with those of `Thinning` gathered in one."""
+    own = {k: v for k, v in options.items() if k in THINNING}
+    return {"thinning": Thinning(**own), **{k: v for k, v in options.items() if k not in own}}
+
+
 def _mc3(c: Common, **options) -> Posterior:
-    _check(options, ("burn_in", "thin", "neighbourhood", "progress"))
-    return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **options)
+    _check(options, (*THINNING, "progress"))
+    return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **_thinned(options))
 
 
 def _joint_mc3(variant: Literal["m", "g"]) -> Method:
     def run(c: Common, **options) -> Posterior:
-        _check(options, ("burn_in", "thin", "scale", "neighbourhood", "progress"))
-        return joint_mc3(c.data, c.model, c.prior, variant=variant, particles=c.particles, seed=c.seed, **options)
+        _check(options, (*THINNING, "scale", "progress"))
+        common = {"variant": variant, "particles": c.particles, "seed": c.seed}
+        return joint_mc3(c.data, c.model, c.prior, **common, **_thinned(options))
 
     return run
 
@@ -111,13 +120,15 @@ def fit(
     """A posterior over graphs (and parameters) from data.
 
     `method` is "auto" (DiBS, then chains at the posterior itself where evidence has a closed form), "dibs" (DiBS with
-    our defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published), "m-mc3",
-    "g-mc3" (over graphs and parameters), "bootstrap-pc",
-    "bootstrap-ges" (a graph from each of many resamples, by PC or GES) or "exact". `particles` is the number of DiBS
-    particles, MC³ samples or resamples, `draws` the number of graphs that "auto" and "exact" return.
+    our defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published), "m-mc3" and "g-mc3"
+    (over graphs and parameters), "bootstrap-pc" and "bootstrap-ges" (a graph from each of many resamples) or "exact".
+    `particles` is the number of DiBS particles, MC³ samples or resamples, `draws` the number of graphs that "auto" and
+    "exact" return.
+
     Further options go to the method: for "auto" `time_limit` in seconds and `precision`, the wanted standard error of
     an edge probability; for DiBS the fields of `dagpost.dibs.Settings`, a `callback` that sees a `Snapshot` after
-    `every` steps, and `progress`; for "mc3" `burn_in`, `thin` and `neighbourhood`.
+    `every` steps, and `progress`; for MC³ and its variants `burn_in`, `thin` and
+    `neighbourhood`.
 
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=5, observations=100, seed=0)

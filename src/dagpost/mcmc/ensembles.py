@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dagpost.mcmc.bitsets import has, words_for
+from dagpost.mcmc.bitsets import holds, words_for
 from dagpost.mcmc.families import FamilyCache, empty_cache, store
 from dagpost.mcmc.moves import ACCEPTED, MISSING, Scratch, neighbour_move, pair_move, parents_move, reversal_move
 from dagpost.mcmc.random_numbers import accepts
@@ -25,6 +25,7 @@ from dagpost.mcmc.structure import Structure, structure_of
 from dagpost.typing import Graphs
 
 KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal")
+UNTEMPERED = np.ones(1)  # the ladder of a single chain
 
 
 class Recipe(NamedTuple):
@@ -110,15 +111,16 @@ def _exchange(array, k):
 @njit(cache=True)
 def _record(ensemble, here, thin, log_posterior, kept):
     d = ensemble.occupancy.shape[0]
+    parents = ensemble.parents[0]
     density = 0.0
     for j in range(d):
         density += ensemble.scores[0, j, 0] + ensemble.scores[0, j, 1]
         for i in range(d):
-            if has(ensemble.parents[0, j], i):
+            if holds(parents, j, i):
                 ensemble.occupancy[i, j] += 1
     log_posterior[here] = density
     if (here + 1) % thin == 0:
-        kept[(here + 1) // thin - 1] = ensemble.parents[0]
+        kept[(here + 1) // thin - 1] = parents
 
 
 @njit(cache=True, nogil=True)

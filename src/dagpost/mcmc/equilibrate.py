@@ -6,15 +6,13 @@ import os
 
 import numpy as np
 
-from dagpost.mcmc.ensembles import advance, recipe, start
+from dagpost.mcmc.ensembles import UNTEMPERED, advance, recipe, start
 from dagpost.mcmc.scoring import scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
 from dagpost.progress import Advance
 from dagpost.randomness import generator
 from dagpost.typing import Graphs, Key
-
-UNTEMPERED = np.ones(1)
 
 
 def equilibrated(

@@ -16,8 +16,8 @@ import numpy as np
 from jax import lax
 
 from dagpost.data import Dataset
-from dagpost.errors import InputError, nearest, positive, whole_number
-from dagpost.mcmc.mc3 import BURN_IN, RATIOS, THIN
+from dagpost.errors import InputError, positive
+from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.priors import GraphPrior
@@ -119,18 +119,13 @@ def _several(kernel: Kernel, chain: Chain, stats: Any, count: int, adapt_rate, l
 
 def joint_mc3(
     data: Dataset, model: Model, prior: GraphPrior, *, variant: Literal["m", "g"], particles: int, seed: int,
-    burn_in: int = BURN_IN, thin: int = THIN, scale: float | None = None,
-    neighbourhood: Literal["approximate", "exact"] = "approximate", progress: bool | None = None,
+    thinning: Thinning, scale: float | None = None, progress: bool | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` pairs of one chain: `burn_in` steps, then one every `thin` steps.
+    """`particles` pairs of a graph and its parameters from one chain.
 
     Unless `scale` is given, the random walk's is adapted to an acceptance of 0.2 during burn-in. It never falls below
     the published one: where graphs alone are accepted more rarely than that, as in M-MC³, it would shrink to nothing.
     """
-    whole_number("burn_in", burn_in, least=0)
-    whole_number("thin", thin, least=1)
-    if neighbourhood not in RATIOS:
-        raise InputError(f"neighbourhood={neighbourhood!r}: {nearest(str(neighbourhood), RATIOS)}")
     name = f"{variant}-mc3"
     if not model.has_parameters:
         raise InputError(f"{name} samples parameters, which {model.name!r} has integrated out: use 'mc3'")
@@ -142,25 +137,26 @@ def joint_mc3(
     key_graph, key_theta, key_run = jax.random.split(key_from_seed(seed), 3)
     graph = jnp.asarray(prior.sample(key_graph, d), dtype=float)
     theta = jax.tree.map(jnp.asarray, model.sample_theta(key_theta, d))
-    kernel = Kernel(model, prior, variant, neighbourhood == "exact")
+    kernel = Kernel(model, prior, variant, thinning.neighbourhood == "exact")
     chain = Chain(
         key_run, graph, theta, log_density(kernel, graph, theta, stats), jnp.log(first_scale), jnp.zeros(()),
         jnp.zeros(()),
     )  # fmt: skip
+    total = thinning.steps(particles)
     graphs, thetas = [], []
-    with progress_bar(f"{name}, {burn_in + particles * thin:,} steps", burn_in + particles * thin, progress) as bar:
-        for done in range(0, burn_in, thin):
-            count = min(thin, burn_in - done)
+    with progress_bar(f"{name}, {total:,} steps", total, progress) as bar:
+        warm_up = thinning.warm_up()
+        for part, count in enumerate(warm_up):
             # steps of the logarithm shrink as burn-in goes on, and end with it
-            rate = 0.0 if scale is not None else 0.05 * (1 - done / burn_in)
+            rate = 0.0 if scale is not None else 0.05 * (1 - part / len(warm_up))
             chain = _several(kernel, chain, stats, count, rate, least)
             bar(count)
         chain = chain._replace(accepted=jnp.zeros(()), tried=jnp.zeros(()))
         for _ in range(particles):
-            chain = _several(kernel, chain, stats, thin, 0.0, least)
+            chain = _several(kernel, chain, stats, thinning.thin, 0.0, least)
             graphs.append(np.asarray(chain.graph) > 0.5)
             thetas.append(jax.tree.map(np.asarray, chain.theta))
-            bar(thin)
+            bar(thinning.thin)
     drawn = np.stack(graphs)
     drawn_theta = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)
     return Posterior(
@@ -173,9 +169,7 @@ def joint_mc3(
         log_joint=log_joint_of(drawn, drawn_theta, model, prior, model.summarise(data)),
         info={
             "method": name,
-            "burn_in": burn_in,
-            "thin": thin,
-            "neighbourhood": neighbourhood,
+            **thinning.info,
             "scale": float(jnp.exp(chain.log_scale)),
             "acceptance": float(chain.accepted / chain.tried),
         },

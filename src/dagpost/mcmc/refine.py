@@ -110,7 +110,6 @@ def run_block(
 ) -> Block:  # fmt: skip
     """`BATCHES` batches of this many rounds."""
     thin = max(1, BATCHES * rounds // KEPT)
-    thin = max(k for k in range(1, thin + 1) if rounds % k == 0)  # kept at equal distances across batches
     graphs, traces, frequencies = [], [], []
     before = np.stack([e.occupancy for e in ensembles])
     for _ in range(BATCHES):
