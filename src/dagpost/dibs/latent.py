@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from dagpost.errors import InputError
-from dagpost.typing import Key
 
 
 class Embedding(abc.ABC):
     """What z is, and the edge scores s(z) that it implies."""
 
     @abc.abstractmethod
-    def sample(self, key: Key, d: int) -> Array:
+    def sample(self, rng: np.random.Generator, d: int) -> np.ndarray:
         """A draw from the Gaussian prior."""
 
     @abc.abstractmethod
@@ -50,9 +50,9 @@ class InnerProduct(Embedding):
     def _scale(self, k: int) -> float:
         return k**-0.5 if self.scale is None else self.scale
 
-    def sample(self, key: Key, d: int) -> Array:
+    def sample(self, rng: np.random.Generator, d: int) -> np.ndarray:
         k = d if self.size is None else self.size
-        return self._scale(k) * jax.random.normal(key, (d, k, 2))
+        return self._scale(k) * rng.standard_normal((d, k, 2))
 
     def scores(self, z: Array) -> Float[Array, "d d"]:
         return z[..., 0] @ z[..., 1].T
@@ -67,8 +67,8 @@ class ScalarEmbedding(Embedding):
 
     scale: float = 1.0
 
-    def sample(self, key: Key, d: int) -> Array:
-        return self.scale * jax.random.normal(key, (d, d))
+    def sample(self, rng: np.random.Generator, d: int) -> np.ndarray:
+        return self.scale * rng.standard_normal((d, d))
 
     def scores(self, z: Array) -> Float[Array, "d d"]:
         return z

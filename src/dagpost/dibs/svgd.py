@@ -15,6 +15,7 @@ from dagpost.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.dibs.target import Target, gradients
 from dagpost.graphs import is_acyclic
 from dagpost.progress import Advance
+from dagpost.randomness import generator
 from dagpost.typing import Key
 
 
@@ -55,12 +56,15 @@ class Diverged(RuntimeError):
 
 def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
     """Particles from their priors."""
+    settings = target.settings
     key_z, key_theta, key_run = jax.random.split(key, 3)
-    z = jax.vmap(lambda k: target.settings.embedding.sample(k, d))(jax.random.split(key_z, particles))
+    rng = generator(key_z)
+    z = jnp.asarray(np.stack([settings.embedding.sample(rng, d) for _ in range(particles)]), dtype=float)
     theta: Any = ()
-    if not target.settings.collapsed:
-        theta = jax.vmap(lambda k: target.model.sample_theta(k, d))(jax.random.split(key_theta, particles))
-    return State(jnp.zeros((), dtype=int), key_run, z, theta, target.settings.optimiser().init((z, theta)))
+    if not settings.collapsed:
+        draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
+        theta = draw(jax.random.split(key_theta, particles))
+    return State(jnp.zeros((), dtype=int), key_run, z, theta, settings.optimiser().init((z, theta)))
 
 
 def step(target: Target, state: State, stats: Any) -> State:
@@ -76,9 +80,12 @@ def step(target: Target, state: State, stats: Any) -> State:
     return State(state.step + 1, key_next, z, theta, optimiser)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def _several(target: Target, state: State, stats: Any, count: int) -> State:
-    return jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)
+@partial(jax.jit, static_argnums=0)
+def _several(target: Target, state: State, stats: Any, count: Any) -> tuple[State, Any]:
+    """The state after `count` steps, and whether it is finite. `count` is traced: one compilation serves any number."""
+    state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)
+    leaves = jax.tree.leaves((state.z, state.theta))
+    return state, jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]))
 
 
 def run(
@@ -93,8 +100,8 @@ def run(
     done, steps = int(state.step), target.settings.steps
     while done < steps:
         count = min(every, steps - done)
-        following = _several(target, state, stats, count)
-        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves((following.z, following.theta))):
+        following, finite = _several(target, state, stats, count)
+        if not finite:
             raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
         state, done = following, done + count
         advance(count)
@@ -103,21 +110,27 @@ def run(
     return state
 
 
-def snapshot(target: Target, state: State) -> Snapshot:
-    """The state in plain arrays."""
+@partial(jax.jit, static_argnums=0)
+def _look(target: Target, state: State) -> tuple[Any, ...]:
     settings = target.settings
     scores = jax.vmap(settings.embedding.scores)(state.z)
     last = jnp.maximum(state.step - 1, 0)
-    alpha = float(settings.alpha(last))
-    graphs = np.asarray(limiting_graph(scores))
+    alpha = settings.alpha(last)
+    probabilities = jax.vmap(lambda s: edge_probabilities(s, alpha))(scores)
+    return alpha, settings.beta(last), probabilities, limiting_graph(scores)
+
+
+def snapshot(target: Target, state: State) -> Snapshot:
+    """The state in plain arrays."""
+    alpha, beta, probabilities, graphs = jax.tree.map(np.asarray, _look(target, state))
     return Snapshot(
         step=int(state.step),
-        steps=settings.steps,
-        alpha=alpha,
-        beta=float(settings.beta(last)),
+        steps=target.settings.steps,
+        alpha=float(alpha),
+        beta=float(beta),
         z=np.asarray(state.z),
         theta=jax.tree.map(np.asarray, state.theta),
-        edge_probabilities=np.asarray(jax.vmap(lambda s: edge_probabilities(s, alpha))(scores)),
+        edge_probabilities=probabilities,
         graphs=graphs,
         cyclic=int((~is_acyclic(graphs)).sum()),
     )

@@ -31,8 +31,14 @@ def discard(words, i):
 
 
 @njit(cache=True, inline="always")
+def clear(words):
+    for w in range(words.shape[0]):
+        words[w] = 0
+
+
+@njit(cache=True, inline="always")
 def copy_row(words, sets, row):
-    """The set of this row, to `words`; a loop, since assigning slices costs ten times as much."""
+    """This row, to `words`; a loop, since assigning slices costs ten times as much."""
     for w in range(words.shape[0]):
         words[w] = sets[row, w]
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dagpost.mcmc.bitsets import holds, words_for
+from dagpost.mcmc.bitsets import copy_row, holds, words_for
 from dagpost.mcmc.families import FamilyCache, empty_cache, store
-from dagpost.mcmc.moves import ACCEPTED, MISSING, Scratch, neighbour_move, pair_move, parents_move, reversal_move
+from dagpost.mcmc.moves import ACCEPTED, MISSING, neighbour_move, pair_move, parents_move, reversal_move, scratch_for
 from dagpost.mcmc.random_numbers import accepts
 from dagpost.mcmc.scoring import Scoring, score
 from dagpost.mcmc.structure import Structure, structure_of
@@ -120,22 +120,22 @@ def _record(ensemble, here, thin, log_posterior, kept):
                 ensemble.occupancy[i, j] += 1
     log_posterior[here] = density
     if (here + 1) % thin == 0:
-        kept[(here + 1) // thin - 1] = parents
+        for j in range(d):
+            copy_row(kept[(here + 1) // thin - 1, j], parents, j)
 
 
-@njit(cache=True, nogil=True)
-def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept):
-    """Go on until `rounds` are done; False if it stopped at a family that Python has to score."""
-    levels, d, words = ensemble.parents.shape
+@njit(cache=True, _nrt=False)
+def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, scratch, room):
+    """Go on until `rounds` are done; False if it stopped at a family that Python has to score.
+
+    Without numba's runtime (`_nrt`), which is there for allocating and counts references on the way.
+    """
+    levels = ensemble.parents.shape[0]
     clock = ensemble.clock
-    scratch = Scratch(
-        ensemble.wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros(d, np.int64),
-        np.zeros(d, np.int64), np.zeros((d, d)),
-    )  # fmt: skip
     while clock[0] < rounds:
         while clock[1] < levels:
             k = clock[1]
-            dag = Structure(ensemble.parents[k], ensemble.ancestors[k])
+            dag = Structure(ensemble.parents[k], ensemble.ancestors[k], room)
             end = 0
             for kind in range(recipe.counts.shape[0]):
                 end += recipe.counts[kind]
@@ -160,6 +160,13 @@ def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept)
     return True
 
 
+@njit(cache=True, nogil=True)
+def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept):
+    _, d, words = ensemble.parents.shape
+    scratch, room = scratch_for(ensemble.wanted, d, words), np.zeros((2, d), np.int64)
+    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, scratch, room)
+
+
 @njit(cache=True)
 def _score_families(parents, scores, scorer, cache, wanted, from_node):
     """Fill in the scores of one DAG; the node at which a family was missing, or d."""
@@ -173,8 +180,8 @@ def _score_families(parents, scores, scorer, cache, wanted, from_node):
     return d
 
 
-def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int = 1 << 17) -> Ensemble:
-    """An ensemble from one DAG for each level, (k, d, d); `slots` of its cache must be a power of two."""
+def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None) -> Ensemble:
+    """An ensemble from one DAG for each level, (k, d, d); `slots` is the size of its cache."""
     k, d, _ = graphs.shape
     words, kinds = words_for(d), len(KINDS)
     structures = [structure_of(graph) for graph in graphs]

@@ -15,22 +15,23 @@ from dagpost.mcmc.bitsets import words_for
 
 
 class FamilyCache(NamedTuple):
-    """Keys (node + 1, parents) and values; a node of 0 marks a free slot. The number of slots is a power of two."""
+    """Keys (node + 1, parents) and values, side by side in one block of memory: a lookup touches one place of it.
 
-    nodes: np.ndarray  # (slots,)
-    parents: np.ndarray  # (slots, words)
+    A node of 0 marks a free slot. The number of slots is a power of two.
+    """
+
+    keys: np.ndarray  # (slots, 1 + words)
     scores: np.ndarray  # (slots, 2)
     used: np.ndarray  # (1,)
 
 
-def empty_cache(d: int, slots: int = 1 << 16) -> FamilyCache:
-    """A cache without scores; `slots` must be a power of two."""
-    return FamilyCache(
-        np.zeros(slots, np.int64),
-        np.zeros((slots, words_for(d)), np.uint64),
-        np.empty((slots, 2)),
-        np.zeros(1, np.int64),
-    )
+def empty_cache(d: int, slots: int | None = None) -> FamilyCache:
+    """A cache without scores; `slots` must be a power of two. Few nodes have few families, and a small table is fast."""
+    if slots is None:
+        slots = 1 << min(18, d + int(d).bit_length())
+    words = words_for(d)
+    memory = np.zeros((slots, 3 + words), np.uint64)
+    return FamilyCache(memory[:, : 1 + words], memory.view(np.float64)[:, 1 + words :], np.zeros(1, np.int64))
 
 
 @njit(cache=True, inline="always")
@@ -47,16 +48,16 @@ def _hash(node, parents):
 @njit(cache=True, inline="always")
 def find(cache, node, parents):
     """The slot of a family, and whether its score is there."""
-    mask = np.uint64(cache.nodes.shape[0] - 1)
+    mask = np.uint64(cache.keys.shape[0] - 1)
     slot = _hash(node, parents) & mask
     while True:
         at = np.int64(slot)
-        if cache.nodes[at] == 0:
+        if cache.keys[at, 0] == 0:
             return at, False
-        if cache.nodes[at] == node + 1:
+        if cache.keys[at, 0] == np.uint64(node + 1):
             same = True
             for w in range(parents.shape[0]):
-                if cache.parents[at, w] != parents[w]:
+                if cache.keys[at, 1 + w] != parents[w]:
                     same = False
                     break
             if same:
@@ -67,12 +68,12 @@ def find(cache, node, parents):
 @njit(cache=True)
 def store(cache, node, parents, evidence, prior):
     """Remember a score. A table that is three quarters full forgets everything first: lookups stay short."""
-    if 4 * cache.used[0] >= 3 * cache.nodes.shape[0]:
-        cache.nodes[:] = 0
+    if 4 * cache.used[0] >= 3 * cache.keys.shape[0]:
+        cache.keys[:, 0] = 0
         cache.used[0] = 0
     at, known = find(cache, node, parents)
-    cache.nodes[at] = node + 1
-    cache.parents[at] = parents
+    cache.keys[at, 0] = node + 1
+    cache.keys[at, 1:] = parents
     cache.scores[at, 0] = evidence
     cache.scores[at, 1] = prior
     if not known:

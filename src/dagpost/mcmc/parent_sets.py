@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dagpost.mcmc.bitsets import insert
+from dagpost.mcmc.bitsets import clear, copy_row, insert
 from dagpost.mcmc.random_numbers import uniform
 from dagpost.mcmc.scoring import score
 from dagpost.numerics import log_add
@@ -21,15 +21,14 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratc
     one held so far with the probability of its share in the sum (a weighted reservoir of one). Returns whether all
     families were known, and the log of the sum; the set goes to `out`, its score to `drawn`.
     """
-    words = np.zeros_like(out)
-    out[:] = 0
-    chosen = np.empty(most + 1, dtype=np.int64)
+    words, chosen = scratch.sets[4], scratch.chosen
+    clear(out)
     base = 1 if required >= 0 else 0
     total = -np.inf
     size = 0
     while True:
         # the set of allowed[chosen[0]] < … < allowed[chosen[size - 1]]
-        words[:] = 0
+        clear(words)
         if required >= 0:
             insert(words, required)
         for a in range(size):
@@ -41,8 +40,8 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratc
         if weight > total - NEGLIGIBLE and weight > -np.inf:
             total = log_add(total, weight)
             if weight == total or uniform(rng) < np.exp(weight - total):
-                out[:] = words
-                drawn[:] = cache.scores[at]
+                copy_row(out, scratch.sets, 4)
+                copy_row(drawn, cache.scores, at)
         # the next set in order: grow it, else move its last member on, else drop members
         last = chosen[size - 1] if size > 0 else -1
         nxt = _next_allowed(allowed, n, last + 1, required)

@@ -135,7 +135,7 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
 
 
 def adapted_ladder(
-    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 6
+    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 6, hot: float = 0.1
 ) -> tuple[np.ndarray, Graphs]:
     """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
 
@@ -143,13 +143,13 @@ def adapted_ladder(
     where to put them and how many there should be: 1.5 times the sum gives a rejection rate of about 2/3 or less.
     The hottest level has a tenth of the evidence of 100 rows.
     """
-    hottest = 0.1 * min(1.0, 100 / max(rows, 1))
+    hottest = hot * min(1.0, 100 / max(rows, 1))
     heats = np.geomspace(1.0, hottest, 12)
     d = graphs.shape[-1]
     at_levels = graphs
     for _ in range(times):
         picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
-        ensembles = [start(graphs[pick], scoring, int(seed), 1 << 15) for pick, seed in zip(picks, seeds)]
+        ensembles = [start(graphs[pick], scoring, int(seed)) for pick, seed in zip(picks, seeds)]
         advance(ensembles, scoring, heats, moves, 20)
         forget(ensembles)
         advance(ensembles, scoring, heats, moves, 40)

@@ -20,6 +20,7 @@ class Structure(NamedTuple):
 
     parents: np.ndarray  # (d, words)
     ancestors: np.ndarray  # (d, words)
+    room: np.ndarray  # (2, d) scratch
 
 
 @njit(cache=True)
@@ -43,20 +44,19 @@ def remove_edge(dag, i, j):
     """
     discard(dag.parents[j], i)
     d, words = dag.parents.shape
-    affected = np.empty(d, dtype=np.int64)
-    sizes = np.empty(d, dtype=np.int64)
+    room = dag.room  # who is affected, and the number of its ancestors
     n = 0
     for y in range(d):
         if y == j or holds(dag.ancestors, y, j):
             size = count(dag.ancestors[y])
             at = n
-            while at > 0 and sizes[at - 1] > size:
-                affected[at], sizes[at] = affected[at - 1], sizes[at - 1]
+            while at > 0 and room[1, at - 1] > size:
+                room[0, at], room[1, at] = room[0, at - 1], room[1, at - 1]
                 at -= 1
-            affected[at], sizes[at] = y, size
+            room[0, at], room[1, at] = y, size
             n += 1
     for a in range(n):
-        y = affected[a]
+        y = room[0, a]
         for w in range(words):
             dag.ancestors[y, w] = 0
         for x in range(d):
@@ -129,6 +129,7 @@ def to_matrix(dag, out):
 def structure_of(graph: Graph) -> Structure:
     """The structure of an adjacency matrix, which must be acyclic."""
     d = graph.shape[0]
-    dag = Structure(np.zeros((d, words_for(d)), np.uint64), np.zeros((d, words_for(d)), np.uint64))
+    sets = np.zeros((2, d, words_for(d)), np.uint64)
+    dag = Structure(sets[0], sets[1], np.zeros((2, d), np.int64))
     _fill(dag, np.ascontiguousarray(graph, dtype=np.bool_))
     return dag
