@@ -1,6 +1,6 @@
 """Do two runs of `auto` agree, and how good are they? Sizes at which no exact posterior is at hand.
 
-    python benchmarks/repeat.py [--nodes 20 50] [--priors erdos-renyi scale-free] [--sets 1] [--methods dibs mc3]
+    python benchmarks/repeat.py [--nodes 20 50] [--priors erdos-renyi scale-free] [--sets 1] [--methods dibs mc3 bootstrap-ges]
 
 Prints the largest difference of an edge probability between two runs with different seeds, the time of each, E-SHD and
 AUROC beside those of other methods.
@@ -35,8 +35,8 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["bge", "linear"])
     parser.add_argument("--priors", nargs="+", default=["erdos-renyi", "scale-free"])
     parser.add_argument("--sets", type=int, default=1)
-    parser.add_argument("--methods", nargs="*", default=["dibs", "mc3"], help="to show beside auto")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="of auto")
+    parser.add_argument("--methods", nargs="*", default=["dibs", "mc3", "bootstrap-ges"], help="to show beside auto")
+    parser.add_argument("--max-moves", type=int, help="of auto")
     options = parser.parse_args()
     cases = itertools.product(options.nodes, options.models, options.priors, range(options.sets))
     for d, model, prior, number in cases:
@@ -44,10 +44,13 @@ def main() -> None:
             model, prior, nodes=d, observations=100, seed=80_000 + number, weight_shift=0.5, interventional_sets=0
         )
         (one, took_1), (two, took_2) = (
-            timed(sim, model, prior, "auto", seed, time_limit=options.time_limit) for seed in (1, 2)
+            timed(sim, model, prior, "auto", seed, max_moves=options.max_moves) for seed in (1, 2)
         )
         apart = np.abs(one.edge_marginals - two.edge_marginals).max()
-        print(f"\nd {d} {model} {prior} set {number}: two runs differ by {apart:.3f} ({took_1:.0f} and {took_2:.0f} s)")
+        print(
+            f"\nd {d} {model} {prior} set {number}: two runs differ by {apart:.3f} ({took_1:.0f} and {took_2:.0f} s)",
+            flush=True,
+        )
         print(f"  auto: {quality(one, sim)}. {one.info['verdict']}")
         for method in options.methods:
             post, took = timed(sim, model, prior, method, 1)

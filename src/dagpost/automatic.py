@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,12 +22,12 @@ DIBS_SHARE = 0.25
 
 def auto(
     data: Dataset, model: Model, prior: GraphPrior, *, particles: int, draws: int, seed: int, steps: int | None = None,
-    time_limit: float = 60.0, precision: float = 0.005, progress: bool | None = None, **options: Any,
+    effort: Effort | None = None, progress: bool | None = None, **options: Any,
 ) -> Posterior:  # fmt: skip
     """The posterior over graphs by DiBS and MCMC; DiBS alone where families have no closed-form evidence.
 
-    `particles` is the number of DiBS particles, `draws` the number of graphs kept. Chains run until the largest
-    standard error of an edge probability is below `precision` and they agree, or for `time_limit` seconds.
+    `particles` is the number of DiBS particles, `draws` the number of graphs kept. `effort` says how long
+    the chains run; a time limit in it holds for all.
     """
     d, rows = data.nodes, data.observations
     if not (model.has_evidence and prior.decomposes):
@@ -35,11 +37,15 @@ def auto(
         settings = default_settings(model, d, rows, **({} if steps is None else {"steps": steps}), **options)
         post = infer(data, model, prior, settings, particles=particles, seed=seed, method="auto", progress=progress)
         return post.with_info(verdict=f"DiBS alone, not refined by MCMC: the {what}.")
-    effort = Effort(time_limit, precision)
+    began = time.perf_counter()
+    effort = effort or Effort()
     usual = default_settings(model, d, rows, **options)
     steps = steps or max(1, round(DIBS_SHARE * usual.steps))
     settings = default_settings(model, d, rows, **{**options, "steps": steps, "moves": 0})
     sketch = infer(data, model, prior, settings, particles=particles, seed=seed, method="auto", progress=progress)
+    if effort.time_limit is not None:
+        spent = time.perf_counter() - began
+        effort = replace(effort, time_limit=max(effort.time_limit - spent, 0.1 * effort.time_limit))
     stats = model.summarise(data)
     key_chains, key_theta = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1))
     found = refine(

@@ -13,6 +13,7 @@ from dagpost.errors import InputError, nearest, whole_number
 from dagpost.exact_inference import exact
 from dagpost.mcmc.joint import joint_mc3
 from dagpost.mcmc.mc3 import mc3
+from dagpost.mcmc.refine import Effort
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
@@ -35,6 +36,7 @@ class Common(NamedTuple):
 Method = Callable[..., Posterior]
 
 SETTINGS = tuple(Settings.__dataclass_fields__)
+EFFORT = tuple(Effort.__dataclass_fields__)
 THINNING = tuple(Thinning.__dataclass_fields__)
 WATCHING = ("callback", "every", "progress")
 """Options of DiBS that are about looking on, not about the result."""
@@ -58,27 +60,27 @@ def _dibs(method: str, preset: Callable[..., Settings]) -> Method:
 
 
 def _auto(c: Common, **options) -> Posterior:
-    _check(options, ("time_limit", "precision", "progress", *SETTINGS))
+    _check(options, (*EFFORT, "progress", *SETTINGS))
     common = {"particles": c.particles, "draws": c.draws, "steps": c.steps, "seed": c.seed}
-    return auto(c.data, c.model, c.prior, **common, **options)
+    return auto(c.data, c.model, c.prior, **common, **_gathered("effort", Effort, options))
 
 
-def _thinned(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with those of `Thinning` gathered in one."""
-    own = {k: v for k, v in options.items() if k in THINNING}
-    return {"thinning": Thinning(**own), **{k: v for k, v in options.items() if k not in own}}
+def _gathered(name: str, kind: type, options: dict[str, Any]) -> dict[str, Any]:
+    """The options with those that are fields of `kind` gathered in one of this name."""
+    own = {k: v for k, v in options.items() if k in kind.__dataclass_fields__}
+    return {name: kind(**own), **{k: v for k, v in options.items() if k not in own}}
 
 
 def _mc3(c: Common, **options) -> Posterior:
     _check(options, (*THINNING, "progress"))
-    return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **_thinned(options))
+    return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **_gathered("thinning", Thinning, options))
 
 
 def _joint_mc3(variant: Literal["m", "g"]) -> Method:
     def run(c: Common, **options) -> Posterior:
         _check(options, (*THINNING, "scale", "progress"))
         common = {"variant": variant, "particles": c.particles, "seed": c.seed}
-        return joint_mc3(c.data, c.model, c.prior, **common, **_thinned(options))
+        return joint_mc3(c.data, c.model, c.prior, **common, **_gathered("thinning", Thinning, options))
 
     return run
 
@@ -125,10 +127,10 @@ def fit(
     `particles` is the number of DiBS particles, MC³ samples or resamples, `draws` the number of graphs that "auto" and
     "exact" return.
 
-    Further options go to the method: for "auto" `time_limit` in seconds and `precision`, the wanted standard error of
-    an edge probability; for DiBS the fields of `dagpost.dibs.Settings`, a `callback` that sees a `Snapshot` after
-    `every` steps, and `progress`; for MC³ and its variants `burn_in`, `thin` and
-    `neighbourhood`.
+    Further options go to the method: for "auto" `precision`, the wanted standard error of an edge probability, and
+    the limits `max_moves` and `time_limit` (in seconds); for DiBS the fields of `dagpost.dibs.Settings`, a `callback`
+    that sees a `Snapshot` after `every` steps, and `progress`; for MC³ and its variants `burn_in`, `thin` and
+    `neighbourhood`. A seed fixes the result, unless a time limit ends the run.
 
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=5, observations=100, seed=0)

@@ -12,17 +12,18 @@ SCORES = jnp.asarray(np.random.default_rng(0).normal(size=(4, 4)))
 
 @pytest.mark.parametrize("embedding", [InnerProduct(), InnerProduct(size=2), ScalarEmbedding()], ids=str)
 def test_embeddings(embedding):
-    z = embedding.sample(jax.random.key(0), 4)
+    z = embedding.sample(np.random.default_rng(0), 4)
     assert embedding.scores(z).shape == (4, 4)
     gradient = jax.grad(embedding.log_prior)(z)
     scale = z.shape[1] ** -0.5 if isinstance(embedding, InnerProduct) else 1.0
     np.testing.assert_allclose(gradient, -z / scale**2, rtol=1e-5)
-    many = jax.vmap(lambda k: embedding.sample(k, 4))(jax.random.split(jax.random.key(1), 2000))
+    rng = np.random.default_rng(1)
+    many = np.stack([embedding.sample(rng, 4) for _ in range(2000)])
     assert float(many.std()) == pytest.approx(scale, rel=0.05)
 
 
 def test_inner_product_is_the_papers():
-    z = InnerProduct(size=3).sample(jax.random.key(0), 5)
+    z = InnerProduct(size=3).sample(np.random.default_rng(0), 5)
     u, v = np.asarray(z[..., 0]), np.asarray(z[..., 1])
     np.testing.assert_allclose(
         InnerProduct(size=3).scores(z), [[u[i] @ v[j] for j in range(5)] for i in range(5)], rtol=1e-5

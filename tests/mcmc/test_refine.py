@@ -42,9 +42,19 @@ def test_a_seed_fixes_the_result():
     assert (one.graphs != other.graphs).any()
 
 
+def test_moves_are_limited():
+    sim = dp.simulate("bge", nodes=10, observations=100, seed=1, interventional_sets=0)
+    options = {"steps": 20, "particles": 4, "draws": 100, "precision": 1e-6, "max_moves": 2_000_000}
+    one, two = (dp.fit(sim.train, "bge", **options) for _ in range(2))
+    assert one.info["ended_by"] == "limit"
+    assert 1_000_000 < one.info["moves"] <= 2_000_000
+    assert (one.edge_marginals == two.edge_marginals).all()
+
+
 def test_a_run_out_of_time_says_so():
     sim = dp.simulate("bge", nodes=15, observations=100, seed=1, interventional_sets=0)
     post = dp.fit(sim.train, "bge", steps=20, particles=4, draws=100, time_limit=0.5, precision=1e-4)
+    assert post.info["ended_by"] == "limit"
     assert not post.info["trusted"]
     assert "Do not trust" in post.info["verdict"]
     assert post.graphs.shape == (100, 15, 15)
@@ -65,7 +75,7 @@ def test_auto_without_closed_form_is_dibs_and_says_so():
     assert "no closed-form evidence" in post.info["verdict"]
 
 
-@pytest.mark.parametrize("wrong", [{"time_limit": 0}, {"precision": -1}, {"ensembles": 1}])
+@pytest.mark.parametrize("wrong", [{"time_limit": 0}, {"max_moves": 0}, {"precision": -1}, {"ensembles": 1}])
 def test_effort_is_checked(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         Effort(**wrong)

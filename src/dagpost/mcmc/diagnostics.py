@@ -41,7 +41,7 @@ class Diagnostics(NamedTuple):
             return f"The chains agree ({figures}); edge probabilities are good to about ±{2 * self.error:.3f}."
         return (
             f"Do not trust this run yet: the chains have not mixed ({figures}). "
-            "Give it more time (time_limit) or compare runs with other seeds."
+            "Let it run longer (max_moves) or compare runs with other seeds."
         )
 
 

@@ -124,7 +124,7 @@ def _record(ensemble, here, thin, log_posterior, kept):
             copy_row(kept[(here + 1) // thin - 1, j], parents, j)
 
 
-@njit(cache=True, _nrt=False)
+@njit(cache=True, _nrt=False)  # pyright: ignore[reportCallIssue]
 def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, scratch, room):
     """Go on until `rounds` are done; False if it stopped at a family that Python has to score.
 

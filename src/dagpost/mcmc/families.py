@@ -26,7 +26,7 @@ class FamilyCache(NamedTuple):
 
 
 def empty_cache(d: int, slots: int | None = None) -> FamilyCache:
-    """A cache without scores; `slots` must be a power of two. Few nodes have few families, and a small table is fast."""
+    """A cache without scores; `slots` must be a power of two. A small table is fast."""
     if slots is None:
         slots = 1 << min(18, d + int(d).bit_length())
     words = words_for(d)

@@ -22,21 +22,33 @@ from dagpost.typing import Graphs, Key
 
 BATCHES = 40  # of a block; their means tell how precise its average is
 KEPT = 500  # graphs that each ensemble keeps of a block, about
+MOVES_PER_NODE = 15_000_000
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long to run: until the largest standard error of an edge probability falls below `precision` and the chains
-    agree, but no longer than `time_limit` seconds."""
+    agree, but for no more than `max_moves` moves of all chains (None: 15 million for each node) and no longer than
+    `time_limit` seconds. A run that a clock has ended need not end there a second time; the other limits repeat.
+    """
 
-    time_limit: float = 60.0
-    precision: float = 0.005
+    precision: float = 0.004
+    max_moves: int | None = None
+    time_limit: float | None = None
     ensembles: int = 4
 
     def __post_init__(self):
-        positive("time_limit", self.time_limit)
         positive("precision", self.precision)
+        if self.max_moves is not None:
+            whole_number("max_moves", self.max_moves, least=1)
+        if self.time_limit is not None:
+            positive("time_limit", self.time_limit)
         whole_number("ensembles", self.ensembles, least=2)
+
+    def share(self, d: int, moves: float, seconds: float) -> float:
+        """How much of what is allowed so many moves and seconds are; 1 is all of it."""
+        by_moves = moves / (self.max_moves or MOVES_PER_NODE * d)
+        return by_moves if self.time_limit is None else max(by_moves, seconds / self.time_limit)
 
 
 @dataclass(frozen=True)
@@ -64,18 +76,17 @@ def refine(
     scoring = scorer_for(model, prior, stats, d)
     seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
     moves = standard_recipe(d, scoring)
-    with progress_bar("refining", effort.time_limit, progress) as advance_bar:
+    made = 0  # moves in blocks before this one
+    with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
 
-        def tell() -> float:
+        def tell() -> None:
             nonlocal shown
-            now = time.perf_counter() - began
+            now = effort.share(d, made + moves_of(ensembles), time.perf_counter() - began)
             advance_bar(now - shown)
             shown = now
-            return now
 
         heats, at_levels = adapted_ladder(graphs, scoring, moves, seeds[: effort.ensembles], rows)
-        tell()
         ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
         rounds = 5  # of a batch
         while True:
@@ -83,16 +94,25 @@ def refine(
             block_began = time.perf_counter()
             block = run_block(ensembles, scoring, heats, moves, rounds, tell)
             found = diagnose(block.graphs, block.log_posterior, block.frequencies)
-            took, now = time.perf_counter() - block_began, tell()
-            if found.trusted and found.error <= effort.precision:
+            now = time.perf_counter()
+            own = moves_of(ensembles)
+            made += own
+            enough = found.trusted and found.error <= effort.precision
+            left = 1 - effort.share(d, made, now - began)
+            blocks_left = left / effort.share(d, own, now - block_began)  # of this length
+            if enough or blocks_left < 1:
                 break
-            left = (effort.time_limit - now) / took  # in blocks of this length
-            if left < 1:
-                break
-            rounds = max(rounds, int(rounds * min(2.0, left)))
+            last = blocks_left < 4
+            rounds = max(rounds, int(rounds * (blocks_left if last else 2)))
     flat = block.graphs.reshape(-1, d, d)
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
-    info = {**figures(ensembles, heats), "rounds": BATCHES * rounds, "seconds": now, "time_limit": effort.time_limit}
+    info = {
+        **figures(ensembles, heats),
+        "rounds": BATCHES * rounds,
+        "moves": made,
+        "seconds": now - began,
+        "ended_by": "diagnostics" if enough else "limit",
+    }
     return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), found, info)
 
 
@@ -135,17 +155,17 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
 
 
 def adapted_ladder(
-    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 6, hot: float = 0.1
+    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 4
 ) -> tuple[np.ndarray, Graphs]:
     """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
 
     The sum of rejection rates along the ladder hardly depends on its rungs (Syed et al., 2022), so short runs tell
     where to put them and how many there should be: 1.5 times the sum gives a rejection rate of about 2/3 or less.
-    The hottest level has a tenth of the evidence of 100 rows.
+    The hottest level has the evidence of 500 / d rows, or half of it all: hotter ones cost more than they bring
+    (`benchmarks/mcmc.py`), colder ones left chains of 50 nodes where they were.
     """
-    hottest = hot * min(1.0, 100 / max(rows, 1))
-    heats = np.geomspace(1.0, hottest, 12)
     d = graphs.shape[-1]
+    heats = np.geomspace(1.0, min(0.5, 5 / d) * min(1.0, 100 / max(rows, 1)), 12)
     at_levels = graphs
     for _ in range(times):
         picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
@@ -166,6 +186,11 @@ def adapted_ladder(
     return heats, at_levels
 
 
+def moves_of(ensembles: list[Ensemble]) -> int:
+    """Moves counted so far."""
+    return int(sum(e.tried.sum() for e in ensembles))
+
+
 def figures(ensembles: list[Ensemble], heats: np.ndarray) -> dict[str, Any]:
     """Acceptance of each kind of move at level 0, and of exchanges along the ladder."""
     tried, accepted = (np.sum([getattr(e, name)[0] for e in ensembles], axis=0) for name in ("tried", "accepted"))
@@ -175,5 +200,4 @@ def figures(ensembles: list[Ensemble], heats: np.ndarray) -> dict[str, Any]:
         "swap_rates": swaps.round(3).tolist(),
         "heats": heats.round(4).tolist(),
         "ensembles": len(ensembles),
-        "moves": int(sum(e.tried.sum() for e in ensembles)),
     }
