@@ -1,6 +1,6 @@
 """Do two runs of `auto` agree, and how good are they? Sizes at which no exact posterior is at hand.
 
-    python benchmarks/repeat.py [--nodes 20 50] [--priors erdos-renyi scale-free] [--sets 1] [--methods dibs mc3 bootstrap-ges]
+    python benchmarks/repeat.py [--nodes 20 50] [--priors erdos-renyi scale-free] [--methods dibs mc3]
 
 Prints the largest difference of an edge probability between two runs with different seeds, the time of each, E-SHD and
 AUROC beside those of other methods.
