@@ -48,7 +48,9 @@ class Effort:
     def share(self, d: int, moves: float, seconds: float) -> float:
         """How much of what is allowed so many moves and seconds are; 1 is all of it."""
         by_moves = moves / (self.max_moves or MOVES_PER_NODE * d)
-        return by_moves if self.time_limit is None else max(by_moves, seconds / self.time_limit)
+        if self.time_limit is None:
+            return by_moves
+        return max(by_moves, seconds / (0.95 * self.time_limit))  # blocks do not end to the second
 
 
 @dataclass(frozen=True)
