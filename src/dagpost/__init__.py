@@ -24,6 +24,7 @@ _HOMES = {
     "sachs_graph": "data",
     "ErdosRenyi": "priors",
     "GraphPrior": "priors",
+    "Knowledge": "priors",
     "ScaleFree": "priors",
     "Uniform": "priors",
     "BGe": "models",
@@ -47,6 +48,7 @@ __all__ = [
     "ExactPosterior",
     "GraphPrior",
     "InputError",
+    "Knowledge",
     "LinearGaussian",
     "MlpGaussian",
     "Model",
@@ -78,7 +80,7 @@ if TYPE_CHECKING:
     from dagpost.methods import fit
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Posterior
-    from dagpost.priors import ErdosRenyi, GraphPrior, ScaleFree, Uniform
+    from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform
     from dagpost.simulation import Simulation, simulate
 
 

@@ -70,6 +70,11 @@ def bootstrap(
     """`particles` resamples of the rows, one graph from each; essential graphs without a DAG in them are dropped."""
     if not model.has_evidence:
         raise InputError(f"the DAG bootstrap weighs graphs by their evidence, which {model.name!r} does not have")
+    if prior.constraints is not None:
+        raise InputError(
+            f"bootstrap-{learner} cannot be held to prior knowledge: leave it out, or use a method that honours it, "
+            "'auto', 'exact', 'dibs', 'dibs-paper', 'mc3', 'm-mc3' or 'g-mc3'"
+        )
     if data.intervened.any():
         raise InputError("PC and GES take observational data: leave out the rows with interventions, or use 'auto'")
     rng = generator(key_from_seed(seed))

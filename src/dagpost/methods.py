@@ -17,7 +17,7 @@ from dagpost.mcmc.refine import Effort
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
-from dagpost.priors import GraphPrior, as_prior
+from dagpost.priors import GraphPrior, as_knowledge, as_prior, informed
 from dagpost.randomness import key_from_seed
 
 
@@ -117,6 +117,7 @@ def fit(
     steps: int | None = None,
     seed: int = 0,
     interventions: Any = None,
+    knowledge: Any = None,
     **options: Any,
 ) -> Posterior:
     """A posterior over graphs (and parameters) from data.
@@ -126,6 +127,10 @@ def fit(
     (over graphs and parameters), "bootstrap-pc" and "bootstrap-ges" (a graph from each of many resamples) or "exact".
     `particles` is the number of DiBS particles, MC³ samples or resamples, `draws` the number of graphs that "auto" and
     "exact" return.
+
+    `knowledge` is what is known beforehand, by the names of columns: a `Knowledge`, a dict of its fields or the path of
+    a TOML file. Required and forbidden edges, tiers, roots, leaves and `max_parents` hold in every graph; methods that
+    cannot see to that refuse.
 
     Further options go to the method: for "auto" `precision`, the wanted standard error of an edge probability, and
     the limits `max_moves` and `time_limit` (in seconds); for DiBS the fields of `dagpost.dibs.Settings`, a `callback`
@@ -146,8 +151,11 @@ def fit(
         whole_number("steps", steps, least=1)
     key_from_seed(seed)
     if method == "exact":
-        return exact(data, model, prior, draws=draws, seed=seed, interventions=interventions, **options)
+        common = {"draws": draws, "seed": seed, "interventions": interventions, "knowledge": knowledge}
+        return exact(data, model, prior, **common, **options)
     table = check_for_inference(as_dataset(data, interventions=interventions))
-    scored, graph_prior = as_model(model), as_prior(prior)
+    asked = as_knowledge(knowledge)
+    scored, graph_prior = as_model(model), informed(as_prior(prior), asked, table.names)
     scored.check(table)
-    return METHODS[method](Common(table, scored, graph_prior, particles, draws, steps, seed), **options)
+    post = METHODS[method](Common(table, scored, graph_prior, particles, draws, steps, seed), **options)
+    return post if asked is None else post.with_info(knowledge=asked.resolved(table.names).as_dict())

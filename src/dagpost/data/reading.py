@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import os
-import stat
 import warnings
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset
-from dagpost.data.names import printable
+from dagpost.data.files import decoded, existing_file, read_bytes
 from dagpost.errors import DataWarning, InputError
 
 LARGEST_BYTES = 2 * 2**30
@@ -26,18 +23,14 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
     """A Dataset from a CSV, TSV or Parquet file whose first row names the columns."""
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path) or not str(path):
-        raise InputError(f"{path!r:.60} is not the path of a table")
-    file = Path(path)
-    shown = printable(file.name)
-    _check_file(file, shown)
+    file, shown = existing_file(path, "table", ".csv, .tsv or .parquet")
     suffixes = [s.lower() for s in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
     if kind == ".parquet":
         return _named(shown, lambda: Dataset(_drop_index(_read_parquet(file, shown, largest_bytes), shown)))
     if kind not in SEPARATORS:
         raise InputError(f"{shown}: unknown kind of table {kind!r}: give a .csv, .tsv or .parquet file")
-    text = _decode(_read_bytes(file, shown, largest_bytes), shown)
+    text = decoded(read_bytes(file, shown, largest_bytes, "use Parquet"), shown, "text table")
     return _named(shown, lambda: Dataset(_drop_index(_parse(text, SEPARATORS[kind], shown), shown)))
 
 
@@ -48,54 +41,6 @@ def _named(shown: str, read) -> Dataset:
     except InputError as error:
         message = str(error)
         raise InputError(message if message.startswith(shown) else f"{shown}: {message}") from None
-
-
-def _check_file(file: Path, shown: str) -> None:
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        raise InputError(f"{shown}: no such file (looked in {printable(file.absolute().parent)})") from None
-    except OSError as error:
-        raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{shown} is a folder: give a table (.csv, .tsv or .parquet)")
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{shown} is not a plain file (a pipe or device): save the table to a file first")
-    if file.stat().st_size == 0:
-        raise InputError(f"{shown} is empty")
-
-
-def _read_bytes(file: Path, shown: str, largest: int) -> bytes:
-    try:
-        if file.suffix.lower() == ".gz":
-            with gzip.open(file) as stream:
-                raw = stream.read(largest + 1)
-        else:
-            with open(file, "rb") as stream:
-                raw = stream.read(largest + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{shown}: cannot be read ({error})") from None
-    if len(raw) > largest:
-        raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of text: too large, use Parquet")
-    return raw
-
-
-def _decode(raw: bytes, shown: str) -> str:
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
-    if raw[:2000].count(b"\x00") * 4 > len(raw[:2000]):
-        raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
-    if b"\x00" in raw:
-        line = raw[: raw.index(b"\x00")].count(b"\n") + 1
-        raise InputError(f"{shown}: NUL byte in line {line}: the file is damaged or not a text table")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{shown}: line {line} is not UTF-8 (Latin-1, perhaps): save the file as UTF-8") from None
-    if not text.strip():
-        raise InputError(f"{shown} is empty")
-    return text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
 
 
 def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from dagpost.dibs.latent import hard_graph, log_graph_probability, soft_graph
 from dagpost.errors import InputError, nearest, positive, whole_number
+from dagpost.priors import Constraints
 
 Kind = Literal["gumbel", "straight-through", "score", "flip"]
 Grouping = Literal["family", "graph"]
@@ -75,11 +76,13 @@ def surrogate(
     alpha: Any,
     noise: Float[Array, "s d d"],
     at_once: int | None = None,
+    known: Constraints | None = None,
 ) -> Float[Array, ""]:
     """A function whose gradient by (scores, theta) is the estimate; `log_families(graph, theta)` gives d numbers.
 
     The gradient by theta uses hard samples for every kind: equation 10 (c) is an expectation over graphs, and
-    soft ones make a nonlinear model find too few edges. `at_once` bounds how many samples are in memory.
+    soft ones make a nonlinear model find too few edges. `at_once` bounds how many samples are in memory; `known` are
+    edges that are certain.
     """
 
     def by_sample(graphs, theta):
@@ -89,18 +92,18 @@ def surrogate(
         # what the backward pass needs is computed again, chunk by chunk, rather than kept for all samples
         return mapped(jax.checkpoint(one), graphs, graphs.shape[0], at_once)
 
-    hard = hard_graph(noise, scores, alpha)
+    hard = hard_graph(noise, scores, alpha, known)
     fixed_theta = lax.stop_gradient(theta)
     has_theta = len(jax.tree.leaves(theta)) > 0
     if estimator.kind == "score":
         values = by_sample(hard, theta)
-        log_probability = jax.vmap(log_graph_probability, in_axes=(0, None, None))(hard, scores, alpha)
+        log_probability = jax.vmap(lambda graph: log_graph_probability(graph, scores, alpha, known))(hard)
         score = log_probability - lax.stop_gradient(log_probability)
         by_scores = log_mean_exp(lax.stop_gradient(values) + score, estimator.grouping)
         if estimator.control_variate:
             by_scores = by_scores - jnp.sum(jnp.mean(score, axis=0))
         return by_scores + log_mean_exp(values, estimator.grouping) if has_theta else by_scores
-    soft = soft_graph(noise, scores, alpha, estimator.tau)
+    soft = soft_graph(noise, scores, alpha, estimator.tau, known)
     if estimator.kind == "straight-through":
         soft = lax.stop_gradient(hard - soft) + soft
     by_scores = log_mean_exp(by_sample(soft, fixed_theta), estimator.grouping)

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from dagpost.errors import InputError
+from dagpost.priors import Constraints
 
 
 class Embedding(abc.ABC):
@@ -82,28 +83,46 @@ def no_loops(matrix: Array) -> Array:
     return matrix * (1.0 - jnp.eye(matrix.shape[-1], dtype=matrix.dtype))
 
 
-def edge_probabilities(scores: Float[Array, "d d"], alpha) -> Float[Array, "d d"]:
+def with_certain_edges(graph: Array, known: Constraints | None) -> Array:
+    """The (soft) graph without self-loops; edges that must (not) be there have probability 1 (0), whatever z says."""
+    if known is None:
+        return no_loops(graph)
+    return jnp.where(known.free, graph, jnp.asarray(known.required, dtype=graph.dtype))
+
+
+def edge_probabilities(scores: Float[Array, "d d"], alpha, known: Constraints | None = None) -> Float[Array, "d d"]:
     """`G_alpha(z)`, equation 7."""
-    return no_loops(jax.nn.sigmoid(alpha * scores))
+    return with_certain_edges(jax.nn.sigmoid(alpha * scores), known)
 
 
-def soft_graph(noise: Float[Array, "*s d d"], scores: Float[Array, "d d"], alpha, tau=1.0) -> Float[Array, "*s d d"]:
+def soft_graph(
+    noise: Float[Array, "*s d d"], scores: Float[Array, "d d"], alpha, tau=1.0, known: Constraints | None = None
+) -> Float[Array, "*s d d"]:
     """Gumbel-softmax samples `sigmoid(tau (l_ij + alpha s_ij))`, equation 11."""
-    return no_loops(jax.nn.sigmoid(tau * (noise + alpha * scores)))
+    return with_certain_edges(jax.nn.sigmoid(tau * (noise + alpha * scores)), known)
 
 
-def hard_graph(noise: Float[Array, "*s d d"], scores: Float[Array, "d d"], alpha) -> Float[Array, "*s d d"]:
+def hard_graph(
+    noise: Float[Array, "*s d d"], scores: Float[Array, "d d"], alpha, known: Constraints | None = None
+) -> Float[Array, "*s d d"]:
     """Samples of `p_alpha(G | z)` from the same logistic noise: 1 where `l_ij + alpha s_ij > 0`."""
-    return no_loops((noise + alpha * scores > 0).astype(scores.dtype))
+    return with_certain_edges((noise + alpha * scores > 0).astype(scores.dtype), known)
 
 
-def log_graph_probability(graph: Float[Array, "d d"], scores: Float[Array, "d d"], alpha) -> Float[Array, " d"]:
-    """`log p_alpha(g_j | z)` of every column j."""
+def log_graph_probability(
+    graph: Float[Array, "d d"], scores: Float[Array, "d d"], alpha, known: Constraints | None = None
+) -> Float[Array, " d"]:
+    """`log p_alpha(g_j | z)` of every column j, for graphs with the certain edges."""
     logits = alpha * scores
     each = graph * jax.nn.log_sigmoid(logits) + (1 - graph) * jax.nn.log_sigmoid(-logits)
-    return jnp.sum(no_loops(each), axis=-2)
+    return jnp.sum(of_free_edges(each, known), axis=-2)
 
 
-def limiting_graph(scores: Float[Array, "*m d d"]) -> Bool[Array, "*m d d"]:
+def of_free_edges(matrix: Array, known: Constraints | None) -> Array:
+    """The matrix with zeros on the diagonal and at edges that are certain: z has no say in them."""
+    return no_loops(matrix) if known is None else jnp.where(known.free, matrix, 0.0)
+
+
+def limiting_graph(scores: Float[Array, "*m d d"], known: Constraints | None = None) -> Bool[Array, "*m d d"]:
     """`G_inf(z)`: the edges with a positive score, equation 14."""
-    return no_loops(jnp.asarray(scores > 0, dtype=float)) > 0
+    return with_certain_edges(jnp.asarray(scores > 0, dtype=float), known) > 0

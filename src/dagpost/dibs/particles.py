@@ -7,37 +7,33 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from dagpost.data import Dataset
 from dagpost.dibs.svgd import Snapshot
 from dagpost.dibs.target import Target
 from dagpost.errors import InputError
-from dagpost.graphs import find_cycle, is_acyclic
+from dagpost.graphs import is_acyclic, with_few_parents, without_cycles
 from dagpost.mcmc import equilibrated
 from dagpost.models import Statistics
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.progress import progress_bar
-from dagpost.typing import Graph, Key
-
-
-def without_cycles(graph: Graph, scores: Float[np.ndarray, "d d"]) -> Graph:
-    """The DAG that is left when each cycle loses its weakest edge, the one with the smallest score."""
-    graph = graph.copy()
-    while (cycle := find_cycle(graph)) is not None:
-        edges = list(zip(cycle, cycle[1:] + cycle[:1]))
-        graph[min(edges, key=lambda edge: scores[edge])] = False
-    return graph
+from dagpost.typing import Key
 
 
 def to_posterior(
     target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str, progress: bool | None
 ) -> Posterior:
-    """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted."""
+    """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted.
+
+    Where a number of parents is too large by what is known, the weakest go first; required edges never do.
+    """
     key_moves, key_theta = jax.random.split(key)
     settings, model = target.settings, target.model
     scores = np.asarray(jax.vmap(settings.embedding.scores)(jnp.asarray(last.z)))
-    graphs, theta = last.graphs, last.theta
+    graphs, theta, known = last.graphs, last.theta, target.known
+    if known is not None:
+        scores = np.stack([known.strength(s) for s in scores])
+        graphs = np.stack([with_few_parents(g, s, known.most_parents) for g, s in zip(graphs, scores)])
     acyclic = is_acyclic(graphs)
     if settings.cyclic == "repair":
         graphs = np.stack([g if ok else without_cycles(g, s) for g, ok, s in zip(graphs, acyclic, scores)])

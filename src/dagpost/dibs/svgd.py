@@ -116,8 +116,8 @@ def _look(target: Target, state: State) -> tuple[Any, ...]:
     scores = jax.vmap(settings.embedding.scores)(state.z)
     last = jnp.maximum(state.step - 1, 0)
     alpha = settings.alpha(last)
-    probabilities = jax.vmap(lambda s: edge_probabilities(s, alpha))(scores)
-    return alpha, settings.beta(last), probabilities, limiting_graph(scores)
+    probabilities = jax.vmap(lambda s: edge_probabilities(s, alpha, target.known))(scores)
+    return alpha, settings.beta(last), probabilities, limiting_graph(scores, target.known)
 
 
 def snapshot(target: Target, state: State) -> Snapshot:

@@ -10,13 +10,13 @@ from jax import lax
 
 from dagpost.dibs.estimators import Estimator, mapped, surrogate
 from dagpost.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
-from dagpost.dibs.latent import edge_probabilities, hard_graph, soft_graph
+from dagpost.dibs.latent import edge_probabilities, hard_graph, of_free_edges, soft_graph
 from dagpost.dibs.settings import Settings
 from dagpost.graphs import cyclicity
 from dagpost.models import Model, Statistics
 from dagpost.models.base import RowShare
 from dagpost.models.conjugate import ConjugateTable, all_families, soft_evidence
-from dagpost.priors import GraphPrior
+from dagpost.priors import Constraints, GraphPrior
 
 
 class Target(NamedTuple):
@@ -31,6 +31,11 @@ class Target(NamedTuple):
     """How many particles are processed at once."""
     sample_chunk: int
     """How many of the graphs sampled for a particle are processed at once."""
+
+    @property
+    def known(self) -> Constraints | None:
+        """Edges that are certain, whatever z says."""
+        return self.prior.constraints
 
 
 class LogisticNoise(NamedTuple):
@@ -52,11 +57,13 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
     def one(z, by_scores, noise):
         def rest(z):
             scores = settings.embedding.scores(z)
+            probabilities = edge_probabilities(scores, alpha, target.known)
             return (
                 jnp.sum(lax.stop_gradient(by_scores) * scores)
                 + settings.embedding.log_prior(z)
-                + target.prior.log_density(edge_probabilities(scores, alpha))
-                - beta * expected_cyclicity(settings, scores, alpha, noise)
+                + target.prior.log_soft_density(probabilities)
+                - beta * expected_cyclicity(target, scores, alpha, noise)
+                - beta * excess_parents(target, probabilities)
             )
 
         return jax.grad(rest)(z)
@@ -67,11 +74,18 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
     return by_z, by_theta
 
 
-def expected_cyclicity(settings: Settings, scores, alpha, noise):
+def expected_cyclicity(target: Target, scores, alpha, noise):
     """`E[h(G)]` over soft graphs (published), or `h` of the edge probabilities: no noise, one matrix power."""
-    if settings.acyclicity == "mean-field":
-        return cyclicity(edge_probabilities(scores, alpha))
-    return jnp.mean(jax.vmap(cyclicity)(soft_graph(noise, scores, alpha)))
+    if target.settings.acyclicity == "mean-field":
+        return cyclicity(edge_probabilities(scores, alpha, target.known))
+    return jnp.mean(jax.vmap(cyclicity)(soft_graph(noise, scores, alpha, known=target.known)))
+
+
+def excess_parents(target: Target, probabilities):
+    """By how much the expected numbers of parents exceed what is allowed."""
+    if target.known is None or target.known.max_parents is None:
+        return 0.0
+    return jnp.sum(jnp.maximum(jnp.sum(probabilities, axis=0) - target.known.max_parents, 0.0))
 
 
 def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale=1.0):
@@ -84,7 +98,7 @@ def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale
 
     def one(scores, theta, noise):
         def function(scores, theta):
-            return surrogate(estimator, log_families, scores, theta, alpha, noise, target.sample_chunk)
+            return surrogate(estimator, log_families, scores, theta, alpha, noise, target.sample_chunk, target.known)
 
         return jax.grad(function, argnums=(0, 1))(scores, theta)
 
@@ -122,7 +136,8 @@ def _evidence_on_host(table: ConjugateTable, graph):
 
 def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, table: Any):
     logits = alpha * scores
-    hard = _over_particles(lambda scores, noise: hard_graph(noise, scores, alpha), (scores,), noise, scores.shape[0])
+    sampled = lambda scores, noise: hard_graph(noise, scores, alpha, target.known)  # noqa: E731
+    hard = _over_particles(sampled, (scores,), noise, scores.shape[0])
     mean_log = estimator.objective == "mean-log"
     if target.on_host:
 
@@ -133,9 +148,8 @@ def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, 
     else:
         ratios = lax.map(lambda g: flip_ratios_in_jax(table, g[None], mean_log)[0], hard, batch_size=target.chunk)
     p = jax.nn.sigmoid(logits)
-    if mean_log:
-        return alpha * p * (1 - p) * ratios
-    return alpha * (jax.nn.sigmoid(logits + ratios) - p)
+    gradient = alpha * p * (1 - p) * ratios if mean_log else alpha * (jax.nn.sigmoid(logits + ratios) - p)
+    return of_free_edges(gradient, target.known)
 
 
 def _over_particles(function, particles, noise: LogisticNoise, chunk: int):

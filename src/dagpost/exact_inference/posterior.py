@@ -22,7 +22,7 @@ from dagpost.memory import available_memory
 from dagpost.models import Model, Statistics, as_model
 from dagpost.numerics import log_normalised, log_sum
 from dagpost.posterior import Posterior, log_joint_of, log_prior_of
-from dagpost.priors import GraphPrior, InDegreePrior, as_prior
+from dagpost.priors import GraphPrior, InDegreePrior, as_knowledge, as_prior, informed
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
 from dagpost.typing import Graph, Graphs
@@ -52,12 +52,12 @@ class Summation(NamedTuple):
 class ExactPosterior(Posterior):
     """The exact posterior. Edge marginals, evidence, MAP graph and parent sets carry no Monte Carlo error.
 
-    Up to five nodes `graphs` are all DAGs with their probabilities. Beyond, they are independent exact
-    draws with equal weights, and `marginals` hold the exact edge probabilities.
+    Up to five nodes `graphs` are all DAGs with their probabilities, or all that prior knowledge allows. Beyond, they
+    are independent exact draws with equal weights, and `marginals` hold the exact edge probabilities.
     """
 
     log_evidence: float = float("nan")
-    """`log p(D)`, with the graph prior normalised over DAGs."""
+    """`log p(D)`, with the graph prior normalised over the DAGs that it allows."""
     log_normaliser: float = float("nan")
     """`log sum_G exp(log_joint(G))`."""
     parent_probabilities: Float[np.ndarray, "d s"] | None = None
@@ -84,7 +84,7 @@ class ExactPosterior(Posterior):
             return log_weights(self._source.table, graphs) - self.log_normaliser
         assert self._source is not None
         known = {row.tobytes(): w for row, w in zip(codes(self._source.graphs), self._source.log_probability)}
-        return np.array([known[row.tobytes()] for row in codes(graphs)])
+        return np.array([known.get(row.tobytes(), -np.inf) for row in codes(graphs)])
 
     def parents(self, node: str | int, top: int | None = 10) -> list[tuple[tuple[str, ...], float]]:
         """Parent sets of a node and their exact probabilities, most probable first."""
@@ -128,6 +128,7 @@ def exact(
     draws: int = 1000,
     seed: int = 0,
     interventions: Any = None,
+    knowledge: Any = None,
     parameters: bool = False,
     algorithm: Literal["auto", "enumerate", "layers"] = "auto",
     memory_limit: float | None = None,
@@ -137,7 +138,8 @@ def exact(
 
     `data` is a Dataset, a frame, an array or the path of a table; nothing is standardised here. Beyond five
     nodes `graphs` are `draws` independent exact draws. With `parameters=True` the graphs are draws for
-    every size, each with exact parameters from `p(theta | G, D)`. `memory_limit` is in GiB.
+    every size, each with exact parameters from `p(theta | G, D)`. `knowledge` holds for every graph; see
+    `dagpost.Knowledge`. `memory_limit` is in GiB.
 
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=4, observations=50, seed=3)
@@ -145,7 +147,8 @@ def exact(
     ExactPosterior(exact: 543 graphs on 4 nodes, 3.6 edges)
     """
     table = check_for_inference(as_dataset(data, interventions=interventions))
-    scored, graph_prior = as_model(model), as_prior(prior)
+    asked = as_knowledge(knowledge)
+    scored, graph_prior = as_model(model), informed(as_prior(prior), asked, table.names)
     whole_number("draws", draws, least=1)
     key_from_seed(seed)
     if not scored.has_evidence:
@@ -164,7 +167,9 @@ def exact(
         result = _by_enumeration(table, scored, graph_prior, stats)
     else:
         result = _by_layers(table, scored, graph_prior, stats, draws, seed, progress)
-    return _with_parameters(result, stats, draws, seed) if parameters else result
+    if parameters:
+        result = _with_parameters(result, stats, draws, seed)
+    return result if asked is None else result.with_info(knowledge=asked.resolved(table.names).as_dict())
 
 
 def _check_mass(log_normaliser: float) -> None:
@@ -174,6 +179,8 @@ def _check_mass(log_normaliser: float) -> None:
 
 def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Statistics) -> ExactPosterior:
     graphs = _dags(data.nodes)
+    if prior.constraints is not None:
+        graphs = graphs[prior.constraints.honoured_by(graphs)]
     log_prior = log_prior_of(graphs, prior)
     log_joint = log_prior + model.log_evidence_of(graphs, stats)
     log_normaliser = log_sum(log_joint)

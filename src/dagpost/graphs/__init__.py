@@ -4,6 +4,7 @@ from dagpost.graphs.acyclicity import cyclicity, cyclicity_gradient, find_cycle,
 from dagpost.graphs.distance import essential_hamming_distance, structural_hamming_distance
 from dagpost.graphs.enumeration import all_dags
 from dagpost.graphs.essential import consistent_extension, equivalent, essential_graph, in_class
+from dagpost.graphs.repair import with_few_parents, without_cycles
 
 __all__ = [
     "all_dags",
@@ -18,4 +19,6 @@ __all__ = [
     "is_acyclic",
     "structural_hamming_distance",
     "topological_order",
+    "with_few_parents",
+    "without_cycles",
 ]

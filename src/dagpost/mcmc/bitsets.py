@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dagpost.typing import Graph
+
 ONE = np.uint64(1)
 
 
@@ -64,3 +66,12 @@ def members(words: np.ndarray, d: int) -> np.ndarray:
     """The indices in the set, ascending."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits[:d])
+
+
+def packed(graph: Graph) -> np.ndarray:
+    """The set of parents of every node, (d, words)."""
+    d = len(graph)
+    out = np.zeros((d, words_for(d)), np.uint64)
+    for i, j in zip(*np.nonzero(graph)):
+        insert(out[j], i)
+    return out

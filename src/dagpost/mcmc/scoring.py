@@ -16,11 +16,12 @@ import numpy as np
 from numba import njit
 
 from dagpost.errors import InputError
-from dagpost.mcmc.bitsets import has, members
+from dagpost.mcmc.bitsets import has, holds, members, packed
 from dagpost.mcmc.families import find, store
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, evidence_with
 from dagpost.priors import GraphPrior
+from dagpost.priors.base import ColumnTable
 
 Score = tuple[float, float]  # log evidence, log prior
 
@@ -31,6 +32,9 @@ class Scorer(NamedTuple):
     table: ConjugateTable
     by_count: np.ndarray  # (d, d) log prior of a node by its number of parents
     by_edge: np.ndarray  # (d, d) what the edge i -> j adds
+    uncounted: np.ndarray  # (d, words) parents that do not count
+    required: np.ndarray  # (d, words) parents that must be there
+    most: int  # parents of one node
     compiled: bool
 
 
@@ -58,13 +62,20 @@ def _score_anew(scorer, cache, j, words, wanted, parents, lower):
         wanted[1:] = words
         return -1
     p = 0
+    counted = 0
     prior = 0.0
     for i in range(parents.shape[0]):
         if has(words, i):
             parents[p] = i
             prior += scorer.by_edge[i, j]
+            counted += not holds(scorer.uncounted, j, i)
             p += 1
-    prior += scorer.by_count[j, p]
+    prior += scorer.by_count[j, counted]
+    if p > scorer.most:
+        prior = -np.inf
+    for w in range(words.shape[0]):
+        if scorer.required[j, w] & ~words[w]:
+            prior = -np.inf
     evidence = evidence_with(scorer.table, j, parents, p, lower) if prior > -np.inf else -np.inf
     return store(cache, j, words, evidence, prior)
 
@@ -77,8 +88,17 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         raise InputError(f"the prior {prior.name!r} does not decompose by column, so no MCMC over graphs")
     table, columns = model.evidence_table(stats), prior.column_table(d)
     compiled = table is not None and columns is not None
-    by_count, by_edge = columns if columns is not None else (np.zeros((d, d)), np.zeros((d, d)))
-    scorer = Scorer(table if table is not None else _no_table(d), by_count, by_edge, compiled)
+    if columns is None:
+        columns = ColumnTable(np.zeros((d, d)), np.zeros((d, d)))
+    uncounted, required = (
+        packed(np.zeros((d, d), dtype=np.bool_) if edges is None else edges)
+        for edges in (columns.uncounted, columns.required)
+    )
+    most = d if columns.most is None else columns.most
+    scorer = Scorer(
+        table if table is not None else _no_table(d), columns.by_count, columns.by_edge, uncounted, required, most,
+        compiled,
+    )  # fmt: skip
 
     def in_python(node: int, words: np.ndarray) -> Score:
         parents = members(words, d)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -82,7 +82,7 @@ class Posterior:
         """Normalised weights."""
         return np.exp(self.log_weights)
 
-    def with_info(self, **more: Any) -> Posterior:
+    def with_info(self, **more: Any) -> Self:
         """The same posterior with more to say about itself."""
         return replace(self, info={**self.info, **more})
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dagpost.errors import InputError, nearest
 from dagpost.priors.base import GraphPrior, InDegreePrior
+from dagpost.priors.constraints import Constraints
 from dagpost.priors.erdos_renyi import ErdosRenyi
+from dagpost.priors.informed import InformedPrior, informed
+from dagpost.priors.knowledge import Knowledge, as_knowledge
 from dagpost.priors.scale_free import ScaleFree
 from dagpost.priors.uniform import Uniform
 
@@ -22,4 +25,17 @@ def as_prior(prior: str | GraphPrior) -> GraphPrior:
     raise InputError(f"prior must be a name or a GraphPrior, got {type(prior).__name__}")
 
 
-__all__ = ["PRIORS", "ErdosRenyi", "GraphPrior", "InDegreePrior", "ScaleFree", "Uniform", "as_prior"]
+__all__ = [
+    "PRIORS",
+    "Constraints",
+    "ErdosRenyi",
+    "GraphPrior",
+    "InDegreePrior",
+    "InformedPrior",
+    "Knowledge",
+    "ScaleFree",
+    "Uniform",
+    "as_knowledge",
+    "as_prior",
+    "informed",
+]

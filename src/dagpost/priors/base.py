@@ -8,19 +8,26 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dagpost.graphs.random import InDegreeLayers
 from dagpost.memory import cached_by_value
+from dagpost.priors.constraints import Constraints
 from dagpost.randomness import generator
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph
 
 
 class ColumnTable(NamedTuple):
-    """`log_column(g_j, j) = by_count[j, number of parents] + sum of by_edge[i, j] over parents i`."""
+    """`log_column(g_j, j) = by_count[j, number of counted parents] + sum of by_edge[i, j] over parents i`.
+
+    It is -inf where a required parent is missing, and where there are more than `most` parents.
+    """
 
     by_count: Float[np.ndarray, "d d"]
     by_edge: Float[np.ndarray, "d d"]
+    uncounted: Bool[np.ndarray, "d d"] | None = None  # edges i -> j that do not count; None: all count
+    required: Bool[np.ndarray, "d d"] | None = None
+    most: int | None = None
 
 
 class GraphPrior(abc.ABC):
@@ -33,6 +40,11 @@ class GraphPrior(abc.ABC):
     name: ClassVar[str]
     decomposes: ClassVar[bool] = True
 
+    @property
+    def constraints(self) -> Constraints | None:
+        """What is known about single edges, if anything is: graphs that break it have density 0."""
+        return None
+
     def log_column(self, column: SoftColumn, node: int | jax.Array) -> Scalar:
         """The factor of one node's parents; `column[i]` is the (soft) edge i -> node."""
         raise NotImplementedError(f"the prior {self.name!r} does not decompose by column")
@@ -42,6 +54,10 @@ class GraphPrior(abc.ABC):
         graph = jnp.asarray(graph, dtype=float)
         nodes = jnp.arange(graph.shape[-1])
         return jnp.sum(jax.vmap(self.log_column, in_axes=(1, 0))(graph, nodes))
+
+    def log_soft_density(self, graph: SoftGraph) -> Scalar:
+        """The same, finite for every soft graph: `constraints` are left out, for the caller to enforce."""
+        return self.log_density(graph)
 
     def column_table(self, d: int) -> ColumnTable | None:
         """`log_column` as a table for compiled loops, for priors that have such a form."""

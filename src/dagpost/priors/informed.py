@@ -1,0 +1,110 @@
+"""A prior that carries knowledge about single edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dagpost.errors import InputError
+from dagpost.priors.base import ColumnTable, GraphPrior
+from dagpost.priors.constraints import Constraints
+from dagpost.priors.knowledge import Knowledge
+from dagpost.randomness import generator
+from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph
+
+
+@dataclass(frozen=True)
+class InformedPrior(GraphPrior):
+    """The base prior, confined to graphs that honour the constraints and with given odds of single edges.
+
+    Graphs that do not honour them have density 0. Where the probability p of an edge is given, the odds of two DAGs
+    that differ in nothing but this edge are `p / (1 - p)`: the base prior sees the graph without such edges, and
+    each that is there adds `log p / (1 - p)`. It is the probability of the edge given all others where both DAGs are
+    possible. The marginal probability also depends on acyclicity and on the other edges.
+    """
+
+    base: GraphPrior
+    known: Constraints
+    name: ClassVar[str] = "informed"
+
+    def __post_init__(self):
+        if self.base.constraints is not None:
+            raise InputError("the prior carries knowledge already: give all of it at once")
+
+    @property
+    def constraints(self) -> Constraints:
+        return self.known
+
+    @property
+    def decomposes(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.base.decomposes
+
+    def log_column(self, column: SoftColumn, node: int | jax.Array) -> Scalar:
+        column = jnp.asarray(column)
+        return jnp.where(self._broken(column, node), -jnp.inf, self._soft_column(column, node))
+
+    def log_density(self, graph: SoftGraph) -> Scalar:
+        graph = jnp.asarray(graph, dtype=float)
+        broken = jax.vmap(self._broken, in_axes=(1, 0))(graph, jnp.arange(graph.shape[-1]))
+        return jnp.where(jnp.any(broken), -jnp.inf, self.log_soft_density(graph))
+
+    def log_soft_density(self, graph: SoftGraph) -> Scalar:
+        graph = jnp.asarray(graph, dtype=float)
+        return self.base.log_density(jnp.where(self.known.stated, 0.0, graph)) + jnp.sum(self.known.log_odds * graph)
+
+    def log_densities(
+        self, graphs: Graphs, of_base: Callable[[Graphs], Float[np.ndarray, " m"]]
+    ) -> Float[np.ndarray, " m"]:
+        """`log_density` of many graphs, in NumPy, from a function that gives those of the base."""
+        odds = np.einsum("mij,ij->m", graphs, self.known.log_odds)
+        return np.where(self.known.honoured_by(graphs), of_base(graphs & ~self.known.stated) + odds, -np.inf)
+
+    def _soft_column(self, column, node):
+        stated, log_odds = (jnp.asarray(m)[:, node] for m in (self.known.stated, self.known.log_odds))
+        return self.base.log_column(jnp.where(stated, 0.0, column), node) + jnp.sum(log_odds * column)
+
+    def _broken(self, column, node):
+        """Whether the parents are not as they must be; a soft column counts as the hard one next to it."""
+        present = column > 0.5
+        allowed, required = (jnp.asarray(m)[:, node] for m in (self.known.allowed, self.known.required))
+        crowded = jnp.sum(present) > self.known.most_parents
+        return jnp.any(present & ~allowed) | jnp.any(~present & required) | crowded
+
+    def column_table(self, d: int) -> ColumnTable | None:
+        table = self.base.column_table(d)
+        if table is None:
+            return None
+        known = self.known
+        by_edge = np.where(known.stated, known.log_odds, table.by_edge)
+        return ColumnTable(
+            by_count=table.by_count,
+            by_edge=np.where(known.allowed, by_edge, -np.inf),
+            uncounted=known.stated if table.uncounted is None else known.stated | table.uncounted,
+            required=known.required if table.required is None else known.required | table.required,
+            most=known.most_parents if table.most is None else min(known.most_parents, table.most),
+        )
+
+    def sample(self, key: Key, d: int) -> Graph:
+        """A graph of the base prior, changed until it honours the constraints; odds of single edges play no part."""
+        if d != self.known.nodes:
+            raise InputError(f"the prior knows about {self.known.nodes} nodes, not {d}")
+        key_graph, key_scores = jax.random.split(key)
+        scores = generator(key_scores).random((d, d))
+        return self.known.repaired(np.asarray(self.base.sample(key_graph, d), dtype=np.bool_), scores)
+
+
+def informed(prior: GraphPrior, knowledge: Knowledge | None, names: Sequence[str]) -> GraphPrior:
+    """The prior with this knowledge about columns of these names; itself where nothing is known."""
+    known = prior.constraints
+    if known is not None and known.nodes != len(names):
+        raise InputError(f"the prior knows about {known.nodes} nodes, but the data have {len(names)} columns")
+    constraints = None if knowledge is None else knowledge.bound(names)
+    if constraints is None or constraints == Constraints(len(names)):
+        return prior
+    return InformedPrior(prior, constraints)
