@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from dagpost.checkpoints import NOWHERE, Section
 from dagpost.data import Dataset
 from dagpost.dibs.svgd import Snapshot
 from dagpost.dibs.target import Target
@@ -31,8 +32,9 @@ def without_cycles(graph: Graph, scores: Float[np.ndarray, "d d"]) -> Graph:
 
 
 def to_posterior(
-    target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str, progress: bool | None
-) -> Posterior:
+    target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str,
+    progress: bool | None = None, section: Section = NOWHERE,
+) -> Posterior:  # fmt: skip
     """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted."""
     key_moves, key_theta = jax.random.split(key)
     settings, model = target.settings, target.model
@@ -53,7 +55,7 @@ def to_posterior(
     moves = settings.moves if target.prior.decomposes else 0
     if moves:
         with progress_bar(f"{method}, {moves:,} moves for each particle", len(graphs), progress) as done:
-            graphs = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done)
+            graphs = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done, section)
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
     if settings.collapsed and model.has_parameters:
