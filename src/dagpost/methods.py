@@ -145,7 +145,7 @@ def fit(
     `checkpoint` names a folder in which the run saves its state about every `checkpoint_every` seconds, and when it is
     interrupted (Ctrl-C, SIGTERM), fails or ends. The same call with `resume=True` goes on from there and returns, bit
     for bit, what an undisturbed run returns (unless a time limit ends either). The state stays until it is deleted:
-    `dagpost.checkpoints.Checkpoint(folder).clear()`.
+    `dp.Checkpoint(folder).clear()`.
 
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=5, observations=100, seed=0)

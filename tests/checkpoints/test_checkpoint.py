@@ -9,7 +9,7 @@ import pytest
 from dagpost import atomic
 from dagpost.checkpoints import Checkpoint, State
 from dagpost.errors import CheckpointWarning, InputError
-from tests.test_atomic import Failing
+from tests.faults import OF_ONE_WRITE, Failing, flipped, truncated
 
 RNG = np.random.default_rng(1)
 
@@ -44,7 +44,7 @@ def test_the_newest_state_loads(tmp_path):
 
 @pytest.mark.parametrize("onwards", [False, True])
 def test_failures_at_any_call_leave_a_state(tmp_path, monkeypatch, onwards):
-    for at in range(7):
+    for at in range(OF_ONE_WRITE):
         checkpoint = Checkpoint(tmp_path / str(at))
         with checkpoint.locked():
             for n in range(3):
@@ -63,16 +63,7 @@ def test_failures_at_any_call_leave_a_state(tmp_path, monkeypatch, onwards):
         assert not list(checkpoint.folder.glob(".*"))  # left-over temporary files
 
 
-def damaged(content: bytes, how: str) -> bytes:
-    place = int(RNG.integers(len(content)))
-    if how == "truncated":
-        return content[:place]
-    out = bytearray(content)
-    out[place] ^= 1 << int(RNG.integers(8))
-    return bytes(out)
-
-
-@pytest.mark.parametrize(("how", "times"), [("flipped", 1000), ("truncated", 200)])
+@pytest.mark.parametrize(("how", "times"), [(flipped, 1000), (truncated, 200)])
 def test_damage_is_never_accepted(tmp_path, how, times):
     checkpoint = Checkpoint(tmp_path)
     checkpoint.save(state(0))
@@ -80,7 +71,7 @@ def test_damage_is_never_accepted(tmp_path, how, times):
     newest = tmp_path / "state-1"
     content = newest.read_bytes()
     for _ in range(times):
-        newest.write_bytes(damaged(content, how))
+        newest.write_bytes(how(content, RNG))
         with pytest.warns(CheckpointWarning, match="state-1.*damaged"):
             assert number_in(tmp_path) == 0
     with pytest.warns(CheckpointWarning):
@@ -98,14 +89,14 @@ def test_when_both_are_damaged_it_says_so(tmp_path):
         checkpoint.save(state(n))
         path = tmp_path / f"state-{n}"
         path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(InputError, match="state-0: it has .* bytes, .*state-1"):
+    with pytest.raises(InputError, match=r"state-0: it has .* bytes, .*state-1"):
         Checkpoint(tmp_path).load()
 
 
 def test_one_writer_at_a_time(tmp_path):
-    with Checkpoint(tmp_path).locked():
-        with pytest.raises(InputError, match="another run"), Checkpoint(tmp_path).locked():
-            pass
+    second = Checkpoint(tmp_path).locked()
+    with Checkpoint(tmp_path).locked(), pytest.raises(InputError, match="another run"):
+        second.__enter__()
     with Checkpoint(tmp_path).locked():
         pass
 
