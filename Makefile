@@ -4,13 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-slow mutants check setup setup-bench bench clean
+.PHONY: help demo test test-slow mutants scoreboard check setup setup-bench bench clean
 
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
 	@echo "make test         run the tests (under 10 minutes)"
 	@echo "make test-slow    run the longer tests as well"
 	@echo "make mutants      plant formula errors and see that a test catches each"
+	@echo "make scoreboard   kill, fill and damage; see that nothing is lost (about half an hour)"
 	@echo "make check        ruff and pyright"
 	@echo "make setup        virtual environment in .venv with the development extra"
 	@echo "make setup-bench  add what benchmarks and comparisons with other libraries need"
@@ -46,6 +47,9 @@ test-slow: $(VENV)/dev
 
 mutants: $(VENV)/dev
 	$(BIN)/python tests/mutants.py
+
+scoreboard: $(VENV)/dev
+	$(BIN)/python -m tests.scoreboard
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -37,17 +37,21 @@ _HOMES = {
     "ExactPosterior": "exact_inference",
     "exact": "exact_inference",
     "fit": "methods",
+    "Checkpoint": "checkpoints",
+    "Interrupted": "checkpoints",
     "InputError": "errors",
 }
 _MODULES = ("data", "dibs", "graphs", "metrics", "models", "priors")
 
 __all__ = [
     "BGe",
+    "Checkpoint",
     "Dataset",
     "ErdosRenyi",
     "ExactPosterior",
     "GraphPrior",
     "InputError",
+    "Interrupted",
     "Knowledge",
     "LinearGaussian",
     "MlpGaussian",
@@ -74,6 +78,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dagpost import data, dibs, graphs, metrics, models, priors
+    from dagpost.checkpoints import Checkpoint, Interrupted
     from dagpost.data import Dataset, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.exact_inference import ExactPosterior, exact

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from dagpost.checkpoints.section import Sections
 from dagpost.data import Dataset
 from dagpost.dibs import default_settings, infer
 from dagpost.mcmc.refine import Effort, refine
@@ -22,7 +23,7 @@ DIBS_SHARE = 0.25
 
 def auto(
     data: Dataset, model: Model, prior: GraphPrior, *, particles: int, draws: int, seed: int, steps: int | None = None,
-    effort: Effort | None = None, progress: bool | None = None, **options: Any,
+    effort: Effort | None = None, progress: bool | None = None, checkpoint: Sections | None = None, **options: Any,
 ) -> Posterior:  # fmt: skip
     """The posterior over graphs by DiBS and MCMC; DiBS alone where families have no closed-form evidence.
 
@@ -30,27 +31,31 @@ def auto(
     the chains run; a time limit in it holds for all.
     """
     d, rows = data.nodes, data.observations
+    common: dict[str, Any] = {
+        "particles": particles, "seed": seed, "method": "auto", "progress": progress, "checkpoint": checkpoint
+    }  # fmt: skip
     if not (model.has_evidence and prior.decomposes):
         what = f"model {model.name!r} has no closed-form evidence"
         if model.has_evidence:
             what = f"prior {prior.name!r} does not decompose by column"
         settings = default_settings(model, d, rows, **({} if steps is None else {"steps": steps}), **options)
-        post = infer(data, model, prior, settings, particles=particles, seed=seed, method="auto", progress=progress)
+        post = infer(data, model, prior, settings, **common)
         return post.with_info(verdict=f"DiBS alone, not refined by MCMC: the {what}.")
     began = time.perf_counter()
     effort = effort or Effort()
     usual = default_settings(model, d, rows, **options)
     steps = steps or max(1, round(DIBS_SHARE * usual.steps))
     settings = default_settings(model, d, rows, **{**options, "steps": steps, "moves": 0})
-    sketch = infer(data, model, prior, settings, particles=particles, seed=seed, method="auto", progress=progress)
+    sketch = infer(data, model, prior, settings, **common)
     if effort.time_limit is not None:
         spent = time.perf_counter() - began
         effort = replace(effort, time_limit=max(effort.time_limit - spent, 0.1 * effort.time_limit))
     stats = model.summarise(data)
     key_chains, key_theta = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1))
     found = refine(
-        sketch.graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, progress=progress
-    )
+        sketch.graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, progress=progress,
+        checkpoint=checkpoint,
+    )  # fmt: skip
     info = {
         "method": "auto",
         "particles": particles,

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
+from dagpost.checkpoints import State
+from dagpost.checkpoints.section import Sections, section_of
 from dagpost.data import Dataset
 from dagpost.errors import InputError
 from dagpost.graphs import consistent_extension
@@ -65,7 +68,7 @@ def _adjacency(marks: np.ndarray) -> Graph:
 
 def bootstrap(
     data: Dataset, model: Model, prior: GraphPrior, *, learner: Literal["pc", "ges"], particles: int, seed: int,
-    progress: bool | None = None,
+    progress: bool | None = None, checkpoint: Sections | None = None,
 ) -> Posterior:  # fmt: skip
     """`particles` resamples of the rows, one graph from each; essential graphs without a DAG in them are dropped."""
     if not model.has_evidence:
@@ -80,9 +83,16 @@ def bootstrap(
     rng = generator(key_from_seed(seed))
     learn = LEARNERS[learner]
     classes: dict[bytes, Graph] = {}
-    dropped = 0
+    done = dropped = 0
+    section = section_of(checkpoint, "resamples")
+    if section.found is not None:
+        done, dropped = section.found.facts["done"], section.found.facts["dropped"]
+        rng.bit_generator.state = section.found.facts["rng"]
+        arrays = section.found.arrays
+        classes = {essential.tobytes(): dag for essential, dag in zip(arrays["essential"], arrays["dags"])}
     with progress_bar(f"bootstrap-{learner}", particles, progress) as advance:
-        for _ in range(particles):
+        advance(done)
+        for resample in range(done, particles):
             rows = rng.integers(data.observations, size=data.observations)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -93,6 +103,8 @@ def bootstrap(
                 except InputError:
                     dropped += 1
             advance(1)
+            facts = {"done": resample + 1, "dropped": dropped, "rng": rng.bit_generator.state}
+            section.reached(partial(_state, dict(classes), data.nodes, facts))
     if not classes:
         raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
     graphs = np.stack(list(classes.values()))
@@ -116,6 +128,11 @@ def bootstrap(
             "without_dag": dropped,
         },
     )
+
+
+def _state(classes: dict[bytes, Graph], d: int, facts: dict[str, Any]) -> State:
+    essential = np.frombuffer(b"".join(classes), np.bool_).reshape(-1, d, d)
+    return State({"essential": essential, "dags": np.array([*classes.values()], np.bool_).reshape(-1, d, d)}, facts)
 
 
 def most_likely(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "n d"]) -> Theta:

@@ -14,6 +14,10 @@ class DataWarning(UserWarning):
     """The input can be used, but a person would want to know this about it."""
 
 
+class CheckpointWarning(UserWarning):
+    """A run goes on, but not from the state, or not with the safety, that was asked for."""
+
+
 def whole_number(name: str, value: object, least: int) -> int:
     """The value as an int, or an error that names the option."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:  # type: ignore[attr-defined]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 from dagpost.automatic import auto
 from dagpost.bootstrap import bootstrap
+from dagpost.checkpoints import Checkpoint, Recorder, describe, recording, versions
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.dibs import Settings, default_settings, infer, paper_settings
 from dagpost.errors import InputError, nearest, whole_number
@@ -31,6 +33,7 @@ class Common(NamedTuple):
     draws: int
     steps: int | None
     seed: int
+    checkpoint: Recorder | None = None
 
 
 Method = Callable[..., Posterior]
@@ -54,7 +57,8 @@ def _dibs(method: str, preset: Callable[..., Settings]) -> Method:
         watch = {k: options.pop(k) for k in WATCHING if k in options}
         changes = options if c.steps is None else {**options, "steps": c.steps}
         settings = preset(c.model, c.data.nodes, c.data.observations, **changes)
-        return infer(c.data, c.model, c.prior, settings, particles=c.particles, seed=c.seed, method=method, **watch)
+        common = {"particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+        return infer(c.data, c.model, c.prior, settings, method=method, **common, **watch)
 
     return run
 
@@ -62,6 +66,7 @@ def _dibs(method: str, preset: Callable[..., Settings]) -> Method:
 def _auto(c: Common, **options) -> Posterior:
     _check(options, (*EFFORT, "progress", *SETTINGS))
     common = {"particles": c.particles, "draws": c.draws, "steps": c.steps, "seed": c.seed}
+    common["checkpoint"] = c.checkpoint
     return auto(c.data, c.model, c.prior, **common, **_gathered("effort", Effort, options))
 
 
@@ -73,13 +78,14 @@ def _gathered(name: str, kind: type, options: dict[str, Any]) -> dict[str, Any]:
 
 def _mc3(c: Common, **options) -> Posterior:
     _check(options, (*THINNING, "progress"))
-    return mc3(c.data, c.model, c.prior, particles=c.particles, seed=c.seed, **_gathered("thinning", Thinning, options))
+    common = {"particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+    return mc3(c.data, c.model, c.prior, **common, **_gathered("thinning", Thinning, options))
 
 
 def _joint_mc3(variant: Literal["m", "g"]) -> Method:
     def run(c: Common, **options) -> Posterior:
         _check(options, (*THINNING, "scale", "progress"))
-        common = {"variant": variant, "particles": c.particles, "seed": c.seed}
+        common = {"variant": variant, "particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
         return joint_mc3(c.data, c.model, c.prior, **common, **_gathered("thinning", Thinning, options))
 
     return run
@@ -88,7 +94,8 @@ def _joint_mc3(variant: Literal["m", "g"]) -> Method:
 def _bootstrap(learner: Literal["pc", "ges"]) -> Method:
     def run(c: Common, **options) -> Posterior:
         _check(options, ("progress",))
-        return bootstrap(c.data, c.model, c.prior, learner=learner, particles=c.particles, seed=c.seed, **options)
+        common = {"learner": learner, "particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+        return bootstrap(c.data, c.model, c.prior, **common, **options)
 
     return run
 
@@ -118,6 +125,9 @@ def fit(
     seed: int = 0,
     interventions: Any = None,
     knowledge: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
     **options: Any,
 ) -> Posterior:
     """A posterior over graphs (and parameters) from data.
@@ -137,6 +147,11 @@ def fit(
     that sees a `Snapshot` after `every` steps, and `progress`; for MC³ and its variants `burn_in`, `thin` and
     `neighbourhood`. A seed fixes the result, unless a time limit ends the run.
 
+    `checkpoint` names a folder in which the run saves its state about every `checkpoint_every` seconds, and when it is
+    interrupted (Ctrl-C, SIGTERM), fails or ends. The same call with `resume=True` goes on from there and returns, bit
+    for bit, what an undisturbed run returns (unless a time limit ends either). The state stays until it is deleted:
+    `dp.Checkpoint(folder).clear()`.
+
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=5, observations=100, seed=0)
     >>> post = dp.fit(sim.train, model="linear", method="dibs", particles=5, steps=200)
@@ -150,12 +165,36 @@ def fit(
     if steps is not None:
         whole_number("steps", steps, least=1)
     key_from_seed(seed)
+    if resume and checkpoint is None:
+        raise InputError("resume=True: name the folder with the state to go on from, checkpoint=...")
     if method == "exact":
+        if checkpoint is not None:
+            raise InputError("method 'exact' is one calculation and keeps no checkpoints: leave `checkpoint` out")
         common = {"draws": draws, "seed": seed, "interventions": interventions, "knowledge": knowledge}
         return exact(data, model, prior, **common, **options)
     table = check_for_inference(as_dataset(data, interventions=interventions))
     asked = as_knowledge(knowledge)
     scored, graph_prior = as_model(model), informed(as_prior(prior), asked, table.names)
     scored.check(table)
-    post = METHODS[method](Common(table, scored, graph_prior, particles, draws, steps, seed), **options)
+    common = Common(table, scored, graph_prior, particles, draws, steps, seed)
+    if checkpoint is None:
+        post = METHODS[method](common, **options)
+    else:
+        folder = Checkpoint(checkpoint, checkpoint_every)
+        with recording(folder, _fingerprint(method, common, options), resume) as recorder:
+            post = METHODS[method](common._replace(checkpoint=recorder), **options)
     return post if asked is None else post.with_info(knowledge=asked.resolved(table.names).as_dict())
+
+
+def _fingerprint(method: str, common: Common, options: dict[str, Any]) -> dict[str, Any]:
+    """Everything that a result depends on."""
+    data = common.data
+    return {
+        "method": method,
+        **describe({name: getattr(common, name) for name in ("seed", "particles", "draws", "steps")}),
+        "data": describe({"values": data.values, "names": data.names, "interventions": data.intervened}),
+        "model": describe(common.model),
+        "prior": describe(common.prior),
+        "options": describe({name: value for name, value in options.items() if name not in WATCHING}),
+        "versions": versions(),
+    }

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from dagpost.checkpoints.section import Sections, section_of
 from dagpost.data import Dataset
 from dagpost.dibs.particles import to_posterior
 from dagpost.dibs.settings import Settings
@@ -78,6 +79,7 @@ def infer(
     callback: Callback | None = None,
     every: int | None = None,
     progress: bool | None = None,
+    checkpoint: Sections | None = None,
 ) -> Posterior:
     """Run DiBS with the given settings."""
     whole_number("particles", particles, least=1)
@@ -86,5 +88,6 @@ def infer(
     state = initial_state(target, key_start, particles, data.nodes)
     every = every or max(1, settings.steps // 20)
     with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:
-        state: State = run(target, state, used, every, callback, advance)
-    return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress)
+        state: State = run(target, state, used, every, callback, advance, section_of(checkpoint, "dibs"))
+    moves = section_of(checkpoint, "moves")
+    return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress, moves)

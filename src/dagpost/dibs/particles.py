@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dagpost.checkpoints import NOWHERE, Section
 from dagpost.data import Dataset
 from dagpost.dibs.svgd import Snapshot
 from dagpost.dibs.target import Target
@@ -21,8 +22,9 @@ from dagpost.typing import Key
 
 
 def to_posterior(
-    target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str, progress: bool | None
-) -> Posterior:
+    target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str,
+    progress: bool | None = None, section: Section = NOWHERE,
+) -> Posterior:  # fmt: skip
     """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted.
 
     Where a number of parents is too large by what is known, the weakest go first; required edges never do.
@@ -49,7 +51,7 @@ def to_posterior(
     moves = settings.moves if target.prior.decomposes else 0
     if moves:
         with progress_bar(f"{method}, {moves:,} moves for each particle", len(graphs), progress) as done:
-            graphs = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done)
+            graphs = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done, section)
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
     if settings.collapsed and model.has_parameters:

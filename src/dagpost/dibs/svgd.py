@@ -10,6 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dagpost.checkpoints import NOWHERE, Section
+from dagpost.checkpoints import State as Saved
+from dagpost.checkpoints.trees import packed, unpacked
 from dagpost.dibs.kernels import directions
 from dagpost.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.dibs.target import Target, gradients
@@ -90,24 +93,33 @@ def _several(target: Target, state: State, stats: Any, count: Any) -> tuple[Stat
 
 def run(
     target: Target, state: State, stats: Any, every: int, callback: Callback | None = None,
-    advance: Advance = lambda amount: None,
+    advance: Advance = lambda amount: None, section: Section = NOWHERE,
 ) -> State:  # fmt: skip
     """All remaining steps; after every `every` steps `advance` hears of them and `callback` sees the particles.
 
-    Exactly `settings.steps` steps are run, whether or not `every` divides them.
+    Exactly `settings.steps` steps are run, whether or not `every` divides them. How many of them are one call makes
+    no difference to the result, so a run may be split, saved and taken up anywhere.
     """
     stats = jax.tree.map(jnp.asarray, stats)
+    if section.found is not None:
+        state = unpacked(state, section.found.arrays)
     done, steps = int(state.step), target.settings.steps
+    advance(done)
     while done < steps:
-        count = min(every, steps - done)
-        following, finite = _several(target, state, stats, count)
-        if not finite:
-            raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
-        state, done = following, done + count
-        advance(count)
+        for count in section.parts(min(every - done % every, steps - done)):
+            following, finite = _several(target, state, stats, count)
+            if not finite:
+                raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
+            state, done = following, done + count
+            advance(count)
+            section.reached(partial(_saved, state))
         if callback is not None:
             callback(snapshot(target, state))
     return state
+
+
+def _saved(state: State) -> Saved:
+    return Saved(packed(state), {})
 
 
 @partial(jax.jit, static_argnums=0)

@@ -9,13 +9,15 @@ not even a cache, so a run does not depend on the number of threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from dagpost.checkpoints import NOWHERE, Section
 from dagpost.mcmc.bitsets import copy_row, holds, words_for
 from dagpost.mcmc.families import FamilyCache, empty_cache, store
 from dagpost.mcmc.moves import ACCEPTED, MISSING, neighbour_move, pair_move, parents_move, reversal_move, scratch_for
@@ -207,22 +209,59 @@ def _answer(ensemble: Ensemble, scoring: Scoring) -> None:
 
 
 def advance(
-    ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1
-) -> Record:
+    ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1,
+    section: Section = NOWHERE,
+) -> Record:  # fmt: skip
     """Run every ensemble for this many rounds; counts and occupancy go on from where they were."""
-    d, words = ensembles[0].parents.shape[1:]
+    size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
     heats = np.asarray(heats, dtype=np.float64)
+    traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
 
-    def one(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
-        log_posterior, kept = np.zeros(rounds), np.zeros((rounds // thin, d, words), np.uint64)
-        ensemble.clock[0] = 0
-        while not _advance(ensemble, scoring.scorer, heats, recipe, rounds, thin, log_posterior, kept):
+    def one(e: int, until: int) -> None:
+        ensemble = ensembles[e]
+        while not _advance(ensemble, scoring.scorer, heats, recipe, until, thin, traces[e], kept[e]):
+            if section.stopping:
+                return
             _answer(ensemble, scoring)
-        return log_posterior, kept
 
-    with ThreadPoolExecutor(min(len(ensembles), os.cpu_count() or 1)) as pool:
-        traces, kept = zip(*pool.map(one, ensembles))
-    return Record(np.stack(traces), graphs_of(np.stack(kept)))
+    for ensemble in ensembles:
+        ensemble.clock[0] = 0
+    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool:
+        until = 0
+        for part in section.parts(rounds):
+            until += part
+            list(pool.map(one, range(size), repeat(until)))
+            section.check()
+    return Record(traces, graphs_of(kept))
+
+
+def moved(chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NOWHERE) -> Graphs:
+    """The DAGs of untempered chains after this many moves of one kind."""
+    for part in section.parts(moves):
+        advance(chains, scoring, UNTEMPERED, recipe(**{kind: part}), 1, section=section)
+    return graphs_of(np.stack([chain.parents[0] for chain in chains]))
+
+
+# ---- an ensemble on disk: the cache is not part of it, since families score the same whoever remembers them
+
+SAVED = tuple(field for field in Ensemble._fields if field not in ("wanted", "cache"))
+
+
+def saved(ensembles: Sequence[Ensemble]) -> dict[str, np.ndarray]:
+    """Copies of all that it takes to go on."""
+    return {field: np.stack([getattr(e, field) for e in ensembles]) for field in SAVED}
+
+
+def restored(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
+    """The ensembles that these were saved from."""
+    size, _, d, words = arrays["parents"].shape
+    return [
+        Ensemble(
+            wanted=np.zeros(1 + words, np.uint64), cache=empty_cache(d),
+            **{field: np.ascontiguousarray(arrays[field][e]) for field in SAVED},
+        )
+        for e in range(size)
+    ]  # fmt: skip
 
 
 def graphs_of(parents: np.ndarray) -> Graphs:

@@ -15,6 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from dagpost.checkpoints import State
+from dagpost.checkpoints.section import Sections, section_of
+from dagpost.checkpoints.trees import packed, unpacked
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.mcmc.thinning import Thinning
@@ -112,14 +115,16 @@ def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) 
     return Chain(key, graph, theta, density, log_scale, chain.accepted + yes, chain.tried + 1)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def _several(kernel: Kernel, chain: Chain, stats: Any, count: int, adapt_rate, least_log_scale) -> Chain:
+@partial(jax.jit, static_argnums=0)
+def _several(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
+    """The chain after `count` steps; `count` is traced, so that one compilation serves any number."""
     return lax.fori_loop(0, count, lambda _, c: step(kernel, c, stats, adapt_rate, least_log_scale), chain)
 
 
 def joint_mc3(
     data: Dataset, model: Model, prior: GraphPrior, *, variant: Literal["m", "g"], particles: int, seed: int,
     thinning: Thinning, scale: float | None = None, progress: bool | None = None,
+    checkpoint: Sections | None = None,
 ) -> Posterior:  # fmt: skip
     """`particles` pairs of a graph and its parameters from one chain.
 
@@ -139,24 +144,38 @@ def joint_mc3(
     theta = jax.tree.map(jnp.asarray, model.sample_theta(key_theta, d))
     kernel = Kernel(model, prior, variant, thinning.neighbourhood == "exact")
     chain = Chain(
-        key_run, graph, theta, log_density(kernel, graph, theta, stats), jnp.log(first_scale), jnp.zeros(()),
-        jnp.zeros(()),
+        key_run, graph, theta, log_density(kernel, graph, theta, stats), jnp.log(jnp.asarray(first_scale, dtype=float)),
+        jnp.zeros(()), jnp.zeros(()),
     )  # fmt: skip
     total = thinning.steps(particles)
     graphs, thetas = [], []
+    section, warmed = section_of(checkpoint, "chain"), 0
+    if section.found is not None:
+        chain, graphs, thetas, warmed = _restored(section.found, chain)
+
+    def several(chain: Chain, count: int, rate: float) -> Chain:
+        for part in section.parts(count):
+            chain = jax.block_until_ready(_several(kernel, chain, stats, part, rate, least))
+            section.check()
+        return chain
+
     with progress_bar(f"{name}, {total:,} steps", total, progress) as bar:
         warm_up = thinning.warm_up()
-        for part, count in enumerate(warm_up):
+        bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
+        for part in range(warmed, len(warm_up)):
             # steps of the logarithm shrink as burn-in goes on, and end with it
             rate = 0.0 if scale is not None else 0.05 * (1 - part / len(warm_up))
-            chain = _several(kernel, chain, stats, count, rate, least)
-            bar(count)
-        chain = chain._replace(accepted=jnp.zeros(()), tried=jnp.zeros(()))
-        for _ in range(particles):
-            chain = _several(kernel, chain, stats, thinning.thin, 0.0, least)
+            chain = several(chain, warm_up[part], rate)
+            bar(warm_up[part])
+            section.reached(partial(_state, chain, graphs, thetas, 0, part + 1))
+        if not graphs:
+            chain = chain._replace(accepted=jnp.zeros(()), tried=jnp.zeros(()))
+        while len(graphs) < particles:
+            chain = several(chain, thinning.thin, 0.0)
             graphs.append(np.asarray(chain.graph) > 0.5)
             thetas.append(jax.tree.map(np.asarray, chain.theta))
             bar(thinning.thin)
+            section.reached(partial(_state, chain, graphs, thetas, len(graphs), len(warm_up)))
     drawn = np.stack(graphs)
     drawn_theta = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)
     return Posterior(
@@ -174,3 +193,21 @@ def joint_mc3(
             "acceptance": float(chain.accepted / chain.tried),
         },
     )
+
+
+def _state(chain: Chain, graphs: list[Any], thetas: list[Any], count: int, warmed: int) -> State:
+    """The chain, the first `count` of its samples, and how much of the burn-in is done."""
+    kept = {"graphs": np.array(graphs[:count], np.bool_)} if count else {}
+    if count:
+        kept |= packed(jax.tree.map(lambda *leaves: np.stack(leaves), *thetas[:count]), "theta")
+    return State({**packed(chain, "chain"), **kept}, {"count": count, "warmed": warmed})
+
+
+def _restored(found: State, like: Chain) -> tuple[Chain, list[Any], list[Any], int]:
+    chain, count = unpacked(like, found.arrays, "chain"), found.facts["count"]
+    if not count:
+        return chain, [], [], found.facts["warmed"]
+    stacked = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * count), chain.theta)
+    theta = jax.tree.map(np.asarray, unpacked(stacked, found.arrays, "theta"))
+    thetas = [jax.tree.map(lambda leaf, m=m: leaf[m], theta) for m in range(count)]
+    return chain, list(found.arrays["graphs"]), thetas, found.facts["warmed"]

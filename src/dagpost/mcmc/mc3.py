@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import numpy as np
 
+from dagpost.checkpoints import State
+from dagpost.checkpoints.section import Sections, section_of
 from dagpost.data import Dataset
-from dagpost.mcmc.ensembles import UNTEMPERED, advance, forget, recipe, start
+from dagpost.mcmc.ensembles import forget, moved, restored, saved, start
 from dagpost.mcmc.scoring import scorer_for
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model
@@ -14,11 +18,12 @@ from dagpost.posterior import Posterior, posterior_of_draws
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
+from dagpost.typing import Graph
 
 
 def mc3(
     data: Dataset, model: Model, prior: GraphPrior, *, particles: int, seed: int, thinning: Thinning,
-    progress: bool | None = None,
+    progress: bool | None = None, checkpoint: Sections | None = None,
 ) -> Posterior:  # fmt: skip
     """`particles` graphs of one chain that starts at a DAG of the prior."""
     stats = model.summarise(data)
@@ -28,15 +33,30 @@ def mc3(
     chain = start(first[None], scoring, int(generator(key_chain).integers(2**63)))
     kind = "neighbour" if thinning.neighbourhood == "exact" else "approximate_neighbour"
     total = thinning.steps(particles)
-    graphs = []
+    warm_up, graphs = thinning.warm_up(), []
+    section, warmed = section_of(checkpoint, "chain"), 0
+    if section.found is not None:
+        warmed, graphs = section.found.facts["warmed"], list(section.found.arrays["graphs"])
+        (chain,) = restored(section.found.arrays)
     with progress_bar(f"mc3, {total:,} moves", total, progress) as bar:
-        for moves in thinning.warm_up():
-            advance([chain], scoring, UNTEMPERED, recipe(**{kind: moves}), 1)
+        bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
+        for moves in warm_up[warmed:]:
+            moved([chain], scoring, kind, moves, section)
             bar(moves)
-        forget([chain])
-        for _ in range(particles):
-            graphs.append(advance([chain], scoring, UNTEMPERED, recipe(**{kind: thinning.thin}), 1).graphs[0, 0])
+            warmed += 1
+            section.reached(partial(_state, saved([chain]), graphs, 0, data.nodes, warmed))
+        if not graphs:
+            forget([chain])
+        while len(graphs) < particles:
+            graphs.append(moved([chain], scoring, kind, thinning.thin, section)[0])
             bar(thinning.thin)
+            section.reached(partial(_state, saved([chain]), graphs, len(graphs), data.nodes, warmed))
     acceptance = float(chain.accepted.sum() / chain.tried.sum())
     info = {"method": "mc3", **thinning.info, "acceptance": acceptance}
     return posterior_of_draws(np.stack(graphs), data.names, model, prior, stats, key_theta, info)
+
+
+def _state(chain: dict[str, np.ndarray], graphs: list[Graph], count: int, d: int, warmed: int) -> State:
+    """The chain, the first `count` of its graphs, and how much of the burn-in is done."""
+    kept = np.array(graphs[:count], np.bool_).reshape(count, d, d)
+    return State({**chain, "graphs": kept}, {"warmed": warmed})

@@ -5,14 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from dagpost.checkpoints import NOWHERE, Section, State
+from dagpost.checkpoints.section import Sections, section_of
 from dagpost.errors import positive, whole_number
 from dagpost.mcmc.diagnostics import Diagnostics, diagnose
-from dagpost.mcmc.ensembles import KINDS, Ensemble, Recipe, advance, forget, graphs_of, recipe, start
+from dagpost.mcmc.ensembles import (
+    KINDS,
+    Ensemble,
+    Recipe,
+    advance,
+    forget,
+    graphs_of,
+    recipe,
+    restored,
+    saved,
+    start,
+)
 from dagpost.mcmc.scoring import Scoring, scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
@@ -66,6 +80,7 @@ class Refined:
 def refine(
     graphs: Graphs, model: Model, prior: GraphPrior, stats: Statistics, key: Key, *,
     rows: int, draws: int = 1000, effort: Effort | None = None, progress: bool | None = None,
+    checkpoint: Sections | None = None,
 ) -> Refined:  # fmt: skip
     """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
 
@@ -88,13 +103,27 @@ def refine(
             advance_bar(now - shown)
             shown = now
 
-        heats, at_levels = adapted_ladder(graphs, scoring, moves, seeds[: effort.ensembles], rows)
+        ladder, chains = section_of(checkpoint, "ladder"), section_of(checkpoint, "chains")
+        heats, at_levels = adapted_ladder(graphs, scoring, moves, seeds[: effort.ensembles], rows, section=ladder)
         ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
         rounds = 5  # of a batch
+        begun: Block | None = None
+        if chains.found is not None:
+            ensembles, begun = restored(chains.found.arrays), Block(*(chains.found.arrays[f] for f in Block._fields))
+            rounds, made, seconds = (chains.found.facts[name] for name in ("rounds", "made", "seconds"))
+            began -= seconds
+
+        def reached(batches: list[Block]) -> None:
+            facts = {"rounds": rounds, "made": made, "seconds": time.perf_counter() - began}
+            chains.reached(partial(_state, saved(ensembles), list(batches), facts))
+            tell()
+
         while True:
-            forget(ensembles)
+            if begun is None:
+                forget(ensembles)
             block_began = time.perf_counter()
-            block = run_block(ensembles, scoring, heats, moves, rounds, tell)
+            block = run_block(ensembles, scoring, heats, moves, rounds, begun, reached, chains)
+            begun = None
             found = diagnose(block.graphs, block.log_posterior, block.frequencies)
             now = time.perf_counter()
             own = moves_of(ensembles)
@@ -128,21 +157,30 @@ class Block(NamedTuple):
 
 def run_block(
     ensembles: list[Ensemble], scoring: Scoring, heats: np.ndarray, moves: Recipe, rounds: int,
-    tell: Callable[[], Any] = lambda: None,
+    begun: Block | None = None, reached: Callable[[list[Block]], None] = lambda batches: None,
+    section: Section = NOWHERE,
 ) -> Block:  # fmt: skip
-    """`BATCHES` batches of this many rounds."""
+    """`BATCHES` batches of this many rounds, those in `begun` included; `reached` hears of each."""
     thin = max(1, BATCHES * rounds // KEPT)
-    graphs, traces, frequencies = [], [], []
+    batches = [] if begun is None else [begun]
     before = np.stack([e.occupancy for e in ensembles])
-    for _ in range(BATCHES):
-        record = advance(ensembles, scoring, heats, moves, rounds, thin)
+    for _ in range(0 if begun is None else begun.frequencies.shape[1], BATCHES):
+        record = advance(ensembles, scoring, heats, moves, rounds, thin, section)
         after = np.stack([e.occupancy for e in ensembles])
-        graphs.append(record.graphs)
-        traces.append(record.log_posterior[:, thin - 1 :: thin])
-        frequencies.append((after - before) / rounds)
+        trace = record.log_posterior[:, thin - 1 :: thin]
+        batches.append(Block(record.graphs, trace, ((after - before) / rounds)[:, None]))
         before = after
-        tell()
-    return Block(np.concatenate(graphs, axis=1), np.concatenate(traces, axis=1), np.stack(frequencies, axis=1))
+        reached(batches)
+    return joined(batches)
+
+
+def joined(batches: list[Block]) -> Block:
+    """One block of all batches."""
+    return Block(*(np.concatenate(parts, axis=1) for parts in zip(*batches)))
+
+
+def _state(ensembles: dict[str, np.ndarray], batches: list[Block], facts: dict[str, Any]) -> State:
+    return State({**ensembles, **joined(batches)._asdict()}, facts)
 
 
 def standard_recipe(d: int, scoring: Scoring) -> Recipe:
@@ -157,8 +195,9 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
 
 
 def adapted_ladder(
-    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 4
-) -> tuple[np.ndarray, Graphs]:
+    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 4,
+    section: Section = NOWHERE,
+) -> tuple[np.ndarray, Graphs]:  # fmt: skip
     """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
 
     The sum of rejection rates along the ladder hardly depends on its rungs (Syed et al., 2022), so short runs tell
@@ -168,13 +207,17 @@ def adapted_ladder(
     """
     d = graphs.shape[-1]
     heats = np.geomspace(1.0, min(0.5, 5 / d) * min(1.0, 100 / max(rows, 1)), 12)
-    at_levels = graphs
-    for _ in range(times):
+    at_levels, done = graphs, 0
+    if section.found is not None:
+        heats, at_levels = (section.found.arrays[name] for name in ("heats", "graphs"))
+        done = section.found.facts["done"]
+        graphs, seeds = at_levels.reshape(-1, d, d), seeds + done
+    for pass_ in range(done, times):
         picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
         ensembles = [start(graphs[pick], scoring, int(seed)) for pick, seed in zip(picks, seeds)]
-        advance(ensembles, scoring, heats, moves, 20)
+        advance(ensembles, scoring, heats, moves, 20, section=section)
         forget(ensembles)
-        advance(ensembles, scoring, heats, moves, 40)
+        advance(ensembles, scoring, heats, moves, 40, section=section)
         tried = sum(e.swaps_tried for e in ensembles)
         rejected = np.maximum(1 - sum(e.swaps_accepted for e in ensembles) / tried, 0.01)
         barrier = np.concatenate([[0.0], np.cumsum(rejected)])
@@ -185,6 +228,7 @@ def adapted_ladder(
         at_levels = current[:, nearest]
         graphs = at_levels.reshape(-1, d, d)
         seeds = seeds + 1
+        section.reached(partial(State, {"heats": heats, "graphs": at_levels}, {"done": pass_ + 1}))
     return heats, at_levels
 
 

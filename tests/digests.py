@@ -1,0 +1,16 @@
+"""A posterior in one line, to compare runs bit for bit."""
+
+import hashlib
+
+import jax
+import numpy as np
+
+from dagpost.posterior import Posterior
+
+
+def digest(post: Posterior) -> str:
+    """Of everything in a posterior but the time it took."""
+    arrays = (post.graphs, post.log_weights, post.edge_marginals, post.log_joint, *jax.tree.leaves(post.theta))
+    info = {name: value for name, value in post.info.items() if name != "seconds"}
+    parts = [*(np.ascontiguousarray(a).tobytes() for a in arrays), repr(info).encode()]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
