@@ -10,9 +10,9 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
-    "errors", "memory", "numerics", "typing", "randomness", "progress", "graphs", "data", "priors", "models",
-    "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "bootstrap", "metrics", "methods",
-    "studies", "report", "cli",
+    "errors", "atomic", "sealing", "memory", "numerics", "typing", "randomness", "progress", "graphs", "data", "priors",
+    "models", "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "bootstrap", "metrics",
+    "methods", "studies", "report", "cli",
 ]  # fmt: skip
 
 
