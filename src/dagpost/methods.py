@@ -17,6 +17,7 @@ from dagpost.mcmc.refine import Effort
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
+from dagpost.posterior.provenance import with_provenance
 from dagpost.priors import GraphPrior, as_prior
 from dagpost.randomness import key_from_seed
 
@@ -150,4 +151,7 @@ def fit(
     table = check_for_inference(as_dataset(data, interventions=interventions))
     scored, graph_prior = as_model(model), as_prior(prior)
     scored.check(table)
-    return METHODS[method](Common(table, scored, graph_prior, particles, draws, steps, seed), **options)
+    post = METHODS[method](Common(table, scored, graph_prior, particles, draws, steps, seed), **options)
+    common = {"method": method, "particles": particles, "draws": draws, "steps": steps, "seed": seed}
+    own = {name: value for name, value in options.items() if name not in WATCHING}
+    return with_provenance(post, table, {**common, **own})
