@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 CALLS = ("write", "fsync", "close", "replace", "link", "open")
-OF_ONE_WRITE = 7  # write, fsync, close, replace; open, fsync, close of the folder
+OF_ONE_WRITE = 8  # open, write, fsync, close, replace; open, fsync, close of the folder
 
 
 class Failing:
@@ -25,7 +25,7 @@ class Failing:
             if self.calls - 1 == self.at or (self.onwards and self.calls > self.at):
                 if name == "write":
                     real(arguments[0], arguments[1][: len(arguments[1]) // 2])  # what fits on a full disk
-                if name == "close":
+                if name == "close":  # the file is closed, but was not brought to disk
                     real(*arguments)
                 raise OSError(errno.ENOSPC, "No space left on device")
             return real(*arguments)

@@ -10,8 +10,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
-    "errors", "atomic", "memory", "numerics", "typing", "randomness", "progress", "checkpoints", "graphs", "data",
-    "priors", "models", "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "bootstrap",
+    "errors", "atomic", "sealing", "memory", "numerics", "typing", "randomness", "progress", "checkpoints", "graphs",
+    "data", "priors", "models", "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "bootstrap",
     "metrics", "methods", "studies", "report", "cli",
 ]  # fmt: skip
 

@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Dataset": "data",
+    "read_conditions": "data",
     "read_table": "data",
     "sachs": "data",
     "sachs_conditions": "data",
@@ -31,7 +32,9 @@ _HOMES = {
     "LinearGaussian": "models",
     "MlpGaussian": "models",
     "Model": "models",
+    "Effect": "posterior",
     "Posterior": "posterior",
+    "load": "posterior",
     "Simulation": "simulation",
     "simulate": "simulation",
     "ExactPosterior": "exact_inference",
@@ -47,6 +50,7 @@ __all__ = [
     "BGe",
     "Checkpoint",
     "Dataset",
+    "Effect",
     "ErdosRenyi",
     "ExactPosterior",
     "GraphPrior",
@@ -66,9 +70,11 @@ __all__ = [
     "exact",
     "fit",
     "graphs",
+    "load",
     "metrics",
     "models",
     "priors",
+    "read_conditions",
     "read_table",
     "sachs",
     "sachs_conditions",
@@ -79,12 +85,12 @@ __all__ = [
 if TYPE_CHECKING:
     from dagpost import data, dibs, graphs, metrics, models, priors
     from dagpost.checkpoints import Checkpoint, Interrupted
-    from dagpost.data import Dataset, read_table, sachs, sachs_conditions, sachs_graph
+    from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.exact_inference import ExactPosterior, exact
     from dagpost.methods import fit
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
-    from dagpost.posterior import Posterior
+    from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform
     from dagpost.simulation import Simulation, simulate
 

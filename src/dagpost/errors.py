@@ -18,6 +18,12 @@ class CheckpointWarning(UserWarning):
     """A run goes on, but not from the state, or not with the safety, that was asked for."""
 
 
+def printable(name: object) -> str:
+    """The name as it can be shown in a terminal: control characters escaped."""
+    text = str(name)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def whole_number(name: str, value: object, least: int) -> int:
     """The value as an int, or an error that names the option."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from dagpost.mcmc.refine import Effort
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
+from dagpost.posterior.provenance import with_provenance
 from dagpost.priors import GraphPrior, as_knowledge, as_prior, informed
 from dagpost.randomness import key_from_seed
 
@@ -183,6 +184,9 @@ def fit(
         folder = Checkpoint(checkpoint, checkpoint_every)
         with recording(folder, _fingerprint(method, common, options), resume) as recorder:
             post = METHODS[method](common._replace(checkpoint=recorder), **options)
+    asked_for = {"method": method, "particles": particles, "draws": draws, "steps": steps, "seed": seed}
+    own = {name: value for name, value in options.items() if name not in WATCHING}
+    post = with_provenance(post, table, {**asked_for, **own})
     return post if asked is None else post.with_info(knowledge=asked.resolved(table.names).as_dict())
 
 

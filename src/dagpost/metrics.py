@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from dagpost.data import Dataset, as_dataset
-from dagpost.errors import InputError, nearest
+from dagpost.data import as_dataset
+from dagpost.errors import InputError
 from dagpost.exact_inference import ExactPosterior
 from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
 from dagpost.posterior import Posterior
+from dagpost.posterior.provenance import aligned
 from dagpost.typing import Graph
 
 
@@ -98,18 +99,6 @@ def expected_edges(post: Posterior) -> float:
 # ---- against data
 
 
-def _columns_of(post: Posterior, data: Dataset) -> Dataset:
-    """The data with their columns in the posterior's order of names; data without names go by position."""
-    if data.nodes != post.nodes:
-        raise InputError(f"the data have {data.nodes} columns, the posterior {post.nodes} nodes")
-    if data.names == post.names or data.names == tuple(f"x{j}" for j in range(data.nodes)):
-        return data
-    missing = [n for n in post.names if n not in data.names]
-    if missing:
-        raise InputError(f"the data have no column {missing[0]!r}: {nearest(missing[0], data.names)}")
-    return data.columns(post.names)
-
-
 def negative_log_likelihood(post: Posterior, data: Any) -> float:
     """`- sum_m w_m log p(data | G_m, Theta_m)`, equation 15; without parameters the marginal `log p(data | G)`.
 
@@ -120,7 +109,7 @@ def negative_log_likelihood(post: Posterior, data: Any) -> float:
         if len(data) == 0:
             raise InputError("no data set to evaluate on")
         return float(np.mean([negative_log_likelihood(post, one) for one in data]))
-    data = _columns_of(post, as_dataset(data))
+    data = aligned(as_dataset(data), post.names)
     used = np.flatnonzero(post.weights > 0)
     theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
     return -float(post.weights[used] @ post.model.log_likelihoods(post.graphs[used], theta, data))

@@ -16,6 +16,12 @@ def key_from_seed(seed: int) -> Key:
     return jax.random.key(int(seed))
 
 
+def each(keys: Key) -> list[Key]:
+    """The keys of an array of them; to loop over the array itself takes a millisecond for each."""
+    kind = jax.random.key_impl(keys)
+    return [jax.random.wrap_key_data(row, impl=kind) for row in np.asarray(jax.random.key_data(keys))]
+
+
 def generator(key: Key) -> np.random.Generator:
     """A NumPy generator fixed by the key."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagpost.atomic import TEMPORARY, write_atomically
+from dagpost.atomic import PARTIAL, write_atomically
 from dagpost.checkpoints.container import Damaged, State, encode, read
 from dagpost.errors import CheckpointWarning, InputError, positive
 
@@ -49,7 +49,7 @@ class Checkpoint:
             self._number = self._newest()[1]
         number = self._number + 1
         content = encode(State(state.arrays, {"number": number, "facts": state.facts}))
-        write_atomically(self.folder / SLOTS[number % 2], content)
+        write_atomically(self.folder / SLOTS[number % 2], content, overwrite=True)
         self._number = number
 
     def load(self) -> State | None:
@@ -109,7 +109,7 @@ class Checkpoint:
             cure = "give a folder that can be written"
             raise InputError(f"checkpoint='{self.folder}': {error.strerror or error}: {cure}") from None
         with _lock(self.folder):
-            for left_over in self.folder.glob(f".{SLOTS[0][:-1]}*{TEMPORARY}"):
+            for left_over in self.folder.glob(f".*{PARTIAL}"):
                 left_over.unlink(missing_ok=True)  # a write that was killed
             try:
                 yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import hashlib
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dagpost.data.names import check_names, printable
-from dagpost.errors import InputError, nearest
+from dagpost.data.names import check_names
+from dagpost.data.targets import are_targets, target_mask, without_column
+from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
 
@@ -112,6 +114,14 @@ class Dataset:
         return replace(self, intervened=mask)
 
     @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of names, values and interventions: equal for equal data."""
+        digest = hashlib.sha256(repr((self.values.shape, self.names)).encode())
+        for array in (self.values, self.intervened):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @cached_property
     def regimes(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct columns of the intervention mask, and for each node which of them is its own.
 
@@ -123,7 +133,22 @@ class Dataset:
 
 
 def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
-    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk."""
+    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk.
+
+    `interventions` is a mask (one entry for each value), one entry for each row that names the targets (a name, several
+    joined by ";" or in a list, nothing), or the name of the column that holds such entries, which is then no variable.
+    """
+    if isinstance(interventions, str):
+        if isinstance(data, str) or hasattr(data, "__fspath__"):
+            from dagpost.data.reading import read_frame
+
+            data = read_frame(data)
+        if not isinstance(data, pd.DataFrame):
+            raise InputError(
+                f"interventions={interventions!r} names a column, but the data are no frame and no file: "
+                "give one entry for each row, or a mask"
+            )
+        data, interventions = without_column(data, interventions)
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         from dagpost.data.reading import read_table
 
@@ -235,6 +260,8 @@ def _check_finite(values: np.ndarray, names: tuple[str, ...]) -> None:
 def _mask(mask: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
     if mask is None:
         return np.zeros(shape, dtype=np.bool_)
+    if are_targets(mask):
+        return target_mask(mask, names, shape[0])
     if isinstance(mask, pd.DataFrame):
         unknown = [str(c) for c in mask.columns if str(c) not in names]
         if unknown:

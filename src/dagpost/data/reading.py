@@ -13,7 +13,7 @@ import pandas as pd
 
 from dagpost.data.dataset import Dataset
 from dagpost.data.files import decoded, existing_file, read_bytes
-from dagpost.errors import DataWarning, InputError
+from dagpost.errors import DataWarning, InputError, printable
 
 LARGEST_BYTES = 2 * 2**30
 """A larger table, after decompression, is refused: this guards against compressed bombs."""
@@ -23,15 +23,21 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
     """A Dataset from a CSV, TSV or Parquet file whose first row names the columns."""
+    frame = read_frame(path, largest_bytes)
+    return _named(printable(Path(path).name), lambda: Dataset(frame))
+
+
+def read_frame(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> pd.DataFrame:
+    """The same before its columns are checked to be numbers."""
     file, shown = existing_file(path, "table", ".csv, .tsv or .parquet")
     suffixes = [s.lower() for s in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
     if kind == ".parquet":
-        return _named(shown, lambda: Dataset(_drop_index(_read_parquet(file, shown, largest_bytes), shown)))
+        return _drop_index(_read_parquet(file, shown, largest_bytes), shown)
     if kind not in SEPARATORS:
         raise InputError(f"{shown}: unknown kind of table {kind!r}: give a .csv, .tsv or .parquet file")
     text = decoded(read_bytes(file, shown, largest_bytes, "use Parquet"), shown, "text table")
-    return _named(shown, lambda: Dataset(_drop_index(_parse(text, SEPARATORS[kind], shown), shown)))
+    return _drop_index(_parse(text, SEPARATORS[kind], shown), shown)
 
 
 def _named(shown: str, read) -> Dataset:
@@ -125,7 +131,7 @@ def _drop_index(frame: pd.DataFrame, shown: str) -> pd.DataFrame:
         warnings.warn(
             f"{shown}: left out the first column, which only counts the rows",
             DataWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
         return frame.iloc[:, 1:]
     return frame

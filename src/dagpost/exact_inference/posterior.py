@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -21,7 +23,8 @@ from dagpost.graphs import all_dags
 from dagpost.memory import available_memory
 from dagpost.models import Model, Statistics, as_model
 from dagpost.numerics import log_normalised, log_sum
-from dagpost.posterior import Posterior, log_joint_of, log_prior_of
+from dagpost.posterior import Expectation, ParentSet, Posterior, log_joint_of, log_prior_of
+from dagpost.posterior.provenance import with_provenance
 from dagpost.priors import GraphPrior, InDegreePrior, as_knowledge, as_prior, informed
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
@@ -29,6 +32,7 @@ from dagpost.typing import Graph, Graphs
 
 ENUMERATE_UP_TO = 5
 LARGEST = 20
+SAVED = tuple(Posterior.__dataclass_fields__)
 ALGORITHMS = ("auto", "enumerate", "layers")
 
 _dags = lru_cache(maxsize=4)(all_dags)
@@ -86,17 +90,31 @@ class ExactPosterior(Posterior):
         known = {row.tobytes(): w for row, w in zip(codes(self._source.graphs), self._source.log_probability)}
         return np.array([known.get(row.tobytes(), -np.inf) for row in codes(graphs)])
 
-    def parents(self, node: str | int, top: int | None = 10) -> list[tuple[tuple[str, ...], float]]:
+    def parents(self, node: str | int, top: int | None = 10) -> list[ParentSet]:
         """Parent sets of a node and their exact probabilities, most probable first."""
-        if isinstance(node, str) and node not in self.names:
-            raise InputError(f"unknown node {node!r}: {nearest(node, self.names)}")
-        j = self.names.index(node) if isinstance(node, str) else node
-        if not 0 <= j < self.nodes:
-            raise InputError(f"node {j}: there are {self.nodes} nodes, counted from 0")
+        return self._parent_sets(self.index(node))[:top]
+
+    def _parent_sets(self, j: int) -> list[ParentSet]:
         assert self.parent_probabilities is not None
         row = self.parent_probabilities[j]
-        order = np.argsort(-row, kind="stable")[:top]
-        return [(tuple(n for i, n in enumerate(self.names) if s >> i & 1), float(row[s])) for s in order if row[s] > 0]
+        order = np.argsort(-row, kind="stable")
+        named = (tuple(n for i, n in enumerate(self.names) if s >> i & 1) for s in order)
+        return [ParentSet(parents, float(row[s])) for s, parents in zip(order, named) if row[s] > 0]
+
+    def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
+        """Posterior mean of any function of the graph, and its standard error (0 where all DAGs are listed)."""
+        return Expectation(*self.feature_probability(feature))
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """As an ordinary posterior: graphs, weights, exact edge probabilities and evidence, but not the tables behind
+        `sample`, `log_probability` and exact parent sets."""
+        known = {name: getattr(self, name) for name in SAVED}
+        record = {
+            "saved_from": "ExactPosterior",
+            "log_evidence": self.log_evidence,
+            "log_normaliser": self.log_normaliser,
+        }
+        return Posterior(**known).with_info(**record).save(path, overwrite)
 
     def sample(self, draws: int, seed: int) -> Graphs:
         """Independent exact draws of DAGs."""
@@ -167,8 +185,10 @@ def exact(
         result = _by_enumeration(table, scored, graph_prior, stats)
     else:
         result = _by_layers(table, scored, graph_prior, stats, draws, seed, progress)
+    options = {"draws": draws, "seed": seed, "parameters": parameters, "algorithm": algorithm}
     if parameters:
         result = _with_parameters(result, stats, draws, seed)
+    result = with_provenance(result, table, options)
     return result if asked is None else result.with_info(knowledge=asked.resolved(table.names).as_dict())
 
 
@@ -197,7 +217,7 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
         prior=prior,
         log_joint=log_joint,
         marginals=_edge_marginals(families),
-        info={"method": "exact", "algorithm": "enumerate"},
+        info={"method": "exact", "algorithm": "enumerate", "exhaustive": True},
         log_evidence=log_normaliser - log_sum(log_prior),
         log_normaliser=log_normaliser,
         parent_probabilities=families,
@@ -271,4 +291,5 @@ def _with_parameters(post: ExactPosterior, stats: Statistics, draws: int, seed: 
         log_weights=np.zeros(draws),
         theta=theta,
         log_joint=log_joint_of(graphs, theta, post.model, post.prior, stats),
+        info={**post.info, "exhaustive": False},
     )

@@ -4,6 +4,7 @@ from dagpost.graphs.acyclicity import cyclicity, cyclicity_gradient, find_cycle,
 from dagpost.graphs.distance import essential_hamming_distance, structural_hamming_distance
 from dagpost.graphs.enumeration import all_dags
 from dagpost.graphs.essential import consistent_extension, equivalent, essential_graph, in_class
+from dagpost.graphs.reachability import descendants
 from dagpost.graphs.repair import with_few_parents, without_cycles
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "consistent_extension",
     "cyclicity",
     "cyclicity_gradient",
+    "descendants",
     "equivalent",
     "essential_graph",
     "essential_hamming_distance",

@@ -28,7 +28,8 @@ from jaxtyping import Array, Float
 from dagpost.data import Dataset
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
-from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph, Theta
+from dagpost.randomness import each
+from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
 
 
 class Statistics(NamedTuple):
@@ -39,6 +40,13 @@ class Statistics(NamedTuple):
 
     shared: Any
     node: Any
+
+
+class WeightMoments(NamedTuple):
+    """Posterior mean and covariance of the weights of one node."""
+
+    mean: Float[np.ndarray, " p"]
+    covariance: Float[np.ndarray, "p p"]
 
 
 class RowShare(NamedTuple):
@@ -172,8 +180,18 @@ class Model(abc.ABC):
 
     def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> Theta:
         """An exact draw for each graph, each with its own key, stacked along a leading axis."""
-        draws = [self.draw_theta(key, graph, stats) for key, graph in zip(keys, graphs)]
+        draws = [self.draw_theta(key, graph, stats) for key, graph in zip(each(keys), graphs)]
         return jax.tree.map(lambda *leaves: np.stack(leaves), *draws)
+
+    # ---- linear structure ---------------------------------------------------------------------------
+
+    def linear_weights(self, theta: Theta) -> Any:
+        """The weights (..., d, d) in theta, [i, j] for i -> j; None for a model that is not linear."""
+        return None
+
+    def weight_moments(self, j: int, parents: Nodes, stats: Statistics) -> WeightMoments | None:
+        """Of the linear weights of node j given its parents and the data; None where there is no closed form."""
+        return None
 
     # ---- simulation --------------------------------------------------------------------------------
 

@@ -24,12 +24,12 @@ from scipy.special import gammaln
 
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
-from dagpost.models.base import Model, Statistics
-from dagpost.models.conjugate import ConjugateTable, coefficients, soft_evidence
+from dagpost.models.base import Model, Statistics, WeightMoments
+from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import GramNode, LinearGaussian
 from dagpost.randomness import generator
-from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, Theta
 
 
 class BgeTheta(NamedTuple):
@@ -190,6 +190,16 @@ class BGe(Model):
         spread = np.sqrt(variance / mean_weight[table.group])
         intercept = expected + spread * rng.standard_normal(len(graph))
         return BgeTheta(weights, intercept, variance)
+
+    def linear_weights(self, theta: Theta) -> Any:
+        return theta.weights
+
+    def weight_moments(self, j: int, parents: Nodes, stats: Statistics) -> WeightMoments:
+        """E[weights] = R_PP⁻¹ R_Pj and Cov = E[noise] R_PP⁻¹, with noise ~ InverseGamma(power[p], s/2)."""
+        table = stats.shared.table
+        centre, inverse, schur = regression(table, j, parents)
+        excess = table.power[table.group[j], len(parents)] - 1
+        return WeightMoments(centre, (schur / 2 / excess if excess > 0 else np.inf) * inverse)
 
     def sample_parameters(self, key: Key, graph: Graph) -> BgeTheta:
         """Parameters from the Normal-Wishart prior: a draw given no data."""

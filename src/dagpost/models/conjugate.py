@@ -22,7 +22,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numba import njit
 
-from dagpost.typing import Graph, Graphs, SoftColumn
+from dagpost.typing import Graph, Graphs, Nodes, SoftColumn
 
 
 class ConjugateTable(NamedTuple):
@@ -185,6 +185,22 @@ def coefficients(table: ConjugateTable, graph: Graph, rng: np.random.Generator) 
     out = Coefficients(np.zeros((d, d)), np.zeros((d, d)), np.zeros(d))
     _coefficients(table, np.ascontiguousarray(graph, dtype=np.bool_), rng.standard_normal((d, d)), *out)
     return out
+
+
+class Regression(NamedTuple):
+    """Of one node on its parents P."""
+
+    centre: np.ndarray  # (p,) K_PP⁻¹ K_Pj
+    inverse: np.ndarray  # (p, p) K_PP⁻¹
+    schur: float
+
+
+def regression(table: ConjugateTable, j: int, parents: Nodes) -> Regression:
+    """What the moments of a node's weights are made of."""
+    matrix = table.matrix[table.group[j]]
+    inverse = np.linalg.inv(matrix[np.ix_(parents, parents)])
+    centre = inverse @ matrix[parents, j]
+    return Regression(centre, inverse, max(float(matrix[j, j] - centre @ matrix[parents, j]), table.floor))
 
 
 def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Float[Array, ""]:

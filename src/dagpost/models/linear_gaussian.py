@@ -14,13 +14,12 @@ from jaxtyping import Array, Float
 from scipy.special import gammaln
 
 from dagpost.data import Dataset
-from dagpost.data.names import printable
-from dagpost.errors import DataWarning, InputError, positive
-from dagpost.models.base import Model, Statistics
-from dagpost.models.conjugate import ConjugateTable, coefficients
+from dagpost.errors import DataWarning, InputError, positive, printable
+from dagpost.models.base import Model, Statistics, WeightMoments
+from dagpost.models.conjugate import ConjugateTable, coefficients, regression
 from dagpost.models.gaussian import Noise, grams, log_normal
 from dagpost.randomness import generator
-from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph, Theta
+from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
 
 
 class LinearTheta(NamedTuple):
@@ -170,6 +169,19 @@ class LinearGaussian(Model):
         power = table.power[table.group, np.sum(graph, axis=0)]
         variance = (table.offset + table.scale * schur) / rng.gamma(power)
         return LinearTheta(centre + np.sqrt(variance) * noise, np.log(variance))
+
+    def linear_weights(self, theta: Theta) -> Any:
+        return theta.weights if self.noise.learned else theta
+
+    def weight_moments(self, j: int, parents: Nodes, stats: Statistics) -> WeightMoments:
+        table = self.evidence_table(stats)
+        centre, inverse, schur = regression(table, j, parents)
+        if self.noise_variance is not None:
+            return WeightMoments(centre, inverse)
+        # Cov = E[noise] A⁻¹, and InverseGamma(a, b) has mean b / (a - 1)
+        excess = table.power[table.group[j], len(parents)] - 1
+        noise = (table.offset + table.scale * schur) / excess if excess > 0 else np.inf
+        return WeightMoments(centre, noise * inverse)
 
     # ---- simulation
 

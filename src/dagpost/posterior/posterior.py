@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from dagpost.data import Dataset, Scaling
 from dagpost.data.names import check_names
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, nearest, printable, whole_number
 from dagpost.graphs import essential_graph, is_acyclic
 from dagpost.models import Model
 from dagpost.numerics import log_normalised, log_sum
+from dagpost.posterior import exports, features, files, provenance
+from dagpost.posterior.consensus import consensus
+from dagpost.posterior.effects import Effect, Units, effect_of, effect_table, mean_effects
+from dagpost.posterior.features import Expectation, Parents, ParentSet
+from dagpost.posterior.parameters import systematic
+from dagpost.posterior.prediction import predict
+from dagpost.posterior.tree import to_tree
 from dagpost.priors import GraphPrior
+from dagpost.randomness import key_from_seed
 from dagpost.typing import Graph, Graphs, Theta
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
+    from xarray import DataTree
+
+
+NORMALISED = 1e-12
+"""Log weights whose sum is this close to 0 are left as they are."""
 
 
 class WeightedGraph(NamedTuple):
@@ -34,7 +53,8 @@ class Posterior:
     `graphs[m, i, j]` is True for i -> j. `log_weights` are normalised. `log_joint` holds the unnormalised
     log posterior of each graph, `log p(G) + log p(Theta, D | G)`, in float64; for a model that has integrated
     its parameters out it is `log p(G) + log p(D | G)`. `marginals` are edge probabilities sharper than the
-    weighted graphs give, where a method has them; they are used in place of the average.
+    weighted graphs give, where a method has them; they are used in place of the average. `data` are the data it was
+    fitted to, where they are at hand; they are not saved.
     """
 
     graphs: Graphs
@@ -47,6 +67,7 @@ class Posterior:
     multiplicity: Int[np.ndarray, " m"] | None = None
     marginals: Float[np.ndarray, "d d"] | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
+    data: Dataset | None = None
 
     def __post_init__(self):
         graphs = np.array(self.graphs, dtype=np.bool_)
@@ -57,7 +78,8 @@ class Posterior:
         weights = np.array(self.log_weights, dtype=np.float64)
         if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum(weights)):
             raise InputError("log_weights must hold one number for each graph, not all of them -inf")
-        weights = log_normalised(weights)
+        if abs(log_sum(weights)) > NORMALISED:  # so that weights read from a file keep their last bit
+            weights = log_normalised(weights)
         names = check_names(self.names, graphs.shape[1])
         for array in (graphs, weights):
             array.setflags(write=False)
@@ -85,6 +107,30 @@ class Posterior:
     def with_info(self, **more: Any) -> Self:
         """The same posterior with more to say about itself."""
         return replace(self, info={**self.info, **more})
+
+    def index(self, node: str | int) -> int:
+        """The position of a node, given by name or by position."""
+        if isinstance(node, str):
+            if node not in self.names:
+                raise InputError(f"unknown node '{printable(node)}': {nearest(node, self.names)}")
+            return self.names.index(node)
+        if isinstance(node, bool) or not hasattr(node, "__index__") or not 0 <= node < self.nodes:
+            raise InputError(f"node {node!r}: there are {self.nodes} nodes, counted from 0")
+        return int(node)
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether the graphs are all DAGs with their exact probabilities, so that averages have no sampling error."""
+        return bool(self.info.get("exhaustive", False))
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """The recorded step from raw units to those of the fit, if the data were standardised."""
+        return provenance.scaling_of(self)
+
+    def with_data(self, data: Any, interventions: Any = None) -> Self:
+        """The same posterior with its data at hand (a file does not hold them); other data are refused."""
+        return provenance.with_data(self, data, interventions)
 
     # ---- weighting
 
@@ -126,6 +172,23 @@ class Posterior:
             theta=jax.tree.map(lambda leaf: leaf[keep], self.theta),
             log_joint=None if self.log_joint is None else self.log_joint[keep],
             multiplicity=np.bincount(member, weights=self._multiplicity()).astype(np.int64),
+        )
+
+    def resampled(self, draws: int = 1000, seed: int = 0) -> Posterior:
+        """Draws of equal weight, for programs that know no weights."""
+        key_choice = key_from_seed(seed)
+        chosen = systematic(self.weights, whole_number("draws", draws, least=1), key_choice)
+        return Posterior(
+            self.graphs[chosen],
+            np.zeros(draws),
+            self.names,
+            self.model,
+            self.prior,
+            theta=jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], self.theta),
+            log_joint=None if self.log_joint is None else self.log_joint[chosen],
+            marginals=self.marginals,
+            info={**self.info, "exhaustive": False},
+            data=self.data,
         )
 
     def _multiplicity(self) -> np.ndarray:
@@ -172,6 +235,129 @@ class Posterior:
         weight = np.bincount(member.reshape(-1), weights=self.weights)
         order = np.argsort(-weight, kind="stable")[:top]
         return [WeightedGraph(classes[c].reshape(self.nodes, self.nodes), float(weight[c])) for c in order]
+
+    def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
+        """Posterior mean of any function of the graph, and its Monte Carlo standard error (draws as if independent)."""
+        return features.expectation(self, feature)
+
+    @property
+    def ancestor_probabilities(self) -> pd.DataFrame:
+        """Probability that a directed path leads from row i to column j."""
+        return self.labelled(features.ancestor_matrix(self))
+
+    def ancestor_probability(self, ancestor: str | int, descendant: str | int) -> float:
+        """Probability that a directed path of any length leads from the one to the other."""
+        return float(features.ancestor_matrix(self)[self.index(ancestor), self.index(descendant)])
+
+    def path_probability(self, *nodes: str | int) -> float:
+        """Probability of one path, e.g. `post.path_probability("a", "b", "c")` for a -> b -> c."""
+        return features.path_probability(self, nodes)
+
+    def parents_of(self, node: str | int, top: int | None = 10) -> Parents:
+        """Probability of each parent of a node, and its most probable parent sets."""
+        j = self.index(node)
+        return Parents(
+            self.edge_probabilities.iloc[:, j].drop(self.names[j]).sort_values(ascending=False, kind="stable"),
+            self._parent_sets(j)[:top],
+        )
+
+    def _parent_sets(self, j: int) -> list[ParentSet]:
+        return features.parent_sets(self, j)
+
+    def consensus_graph(self, threshold: float = 0.5) -> Graph:
+        """A DAG of probable edges, added from the most probable on as long as they close no cycle.
+
+        At 1/2 it is, where the probable edges form no cycle, the DAG with the fewest wrong entries in expectation.
+        """
+        return consensus(self.edge_marginals, threshold)
+
+    def edges_of(self, graph: Graph) -> list[str]:
+        """The edges of a graph by name, "a -> b", or "a - b" in an essential graph."""
+        return features.edges_of(self, graph)
+
+    # ---- causal effects
+
+    def effect(
+        self,
+        cause: str | int,
+        effect: str | int,
+        *,
+        level: float = 0.9,
+        draws: int = 4000,
+        seed: int = 0,
+        units: Units = "raw",
+        contrast: tuple[float, float] | None = None,
+        rows: int = 200,
+    ) -> Effect:
+        """The average causal effect of one node on another, per unit of the cause.
+
+        Parameters are drawn afresh given each graph where the model has closed forms and the data are at hand (then
+        `draws` of equal weight); else those of the particles are used, with their weights. Units are those of the
+        table before it was standardised with `Dataset.standardised`; `units="fitted"` keeps those of the fit. For a
+        model that is not linear the effect is the difference between two values of the cause, `contrast`, by default
+        one standard deviation below and above its mean, with `rows` simulated rows for each draw.
+
+        >>> import dagpost as dp
+        >>> post = dp.exact(dp.simulate(nodes=3, observations=200, seed=1).train)
+        >>> post.effect("x0", "x1").level
+        0.9
+        """
+        return effect_of(
+            self, cause, effect, level=level, draws=draws, seed=seed, units=units, contrast=contrast, rows=rows
+        )
+
+    def effects(self, *, draws: int = 1000, seed: int = 0, units: Units = "raw", rows: int = 200) -> pd.DataFrame:
+        """Posterior means of all effects, row i on column j; in closed form where `effect` has one."""
+        return self.labelled(mean_effects(self, draws, seed, units, rows))
+
+    def effect_table(
+        self, *, level: float = 0.9, draws: int = 1000, seed: int = 0, units: Units = "raw", rows: int = 200
+    ) -> pd.DataFrame:
+        """Every effect with its interval and the probability that there is a path, the largest first; from draws."""
+        return effect_table(self, level, draws, seed, units, rows)
+
+    def predict(
+        self, do: Mapping[str | int, float] | None = None, *, samples: int = 1000, seed: int = 0
+    ) -> pd.DataFrame:
+        """Rows from the posterior predictive distribution under do(…), in raw units: `post.predict({"x": 2.0})`.
+
+        Each row has its own graph, drawn by weight, and parameters as in `effect`.
+        """
+        return predict(self, do, samples, seed)
+
+    # ---- files and other programs
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """One netCDF file, which `dagpost.load`, xarray and ArviZ read; written as a whole or not at all."""
+        return files.save(self, path, overwrite)
+
+    def export(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """A file for other programs, by its ending: .csv, .graphml, .dot or .dagitty."""
+        return exports.export(self, path, overwrite)
+
+    def to_xarray(self) -> DataTree:
+        """The posterior as ArviZ lays it out; `dagpost.posterior.tree` says how."""
+        return to_tree(self)
+
+    def to_networkx(self, threshold: float = 0.0) -> DiGraph:
+        """Edges above the threshold with their `probability`."""
+        return exports.to_networkx(self, threshold)
+
+    def to_graphml(self, threshold: float = 0.0) -> str:
+        """The same as GraphML."""
+        return exports.to_graphml(self, threshold)
+
+    def to_dot(self, threshold: float = 0.05) -> str:
+        """The same for Graphviz."""
+        return exports.to_dot(self, threshold)
+
+    def to_dagitty(self, graph: Graph | None = None) -> str:
+        """A DAG, the consensus graph unless another is given, for dagitty."""
+        return exports.to_dagitty(self, graph)
+
+    def to_csv(self) -> str:
+        """The edge table; names that a spreadsheet would take for formulas get an apostrophe in front."""
+        return exports.to_csv(self)
 
     def labelled(self, matrix: np.ndarray) -> pd.DataFrame:
         """A d x d matrix with the names of the columns on both sides."""

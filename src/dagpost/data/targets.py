@@ -1,0 +1,83 @@
+"""Which nodes were intervened on, told by name row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dagpost.errors import InputError, nearest, printable
+from dagpost.typing import Mask
+
+SEPARATOR = ";"
+
+
+def are_targets(interventions: Any) -> bool:
+    """Whether these are names of targets, one entry for each row, rather than a mask of 0 and 1."""
+    if isinstance(interventions, pd.Series):
+        return True
+    if isinstance(interventions, np.ndarray):
+        return interventions.ndim == 1 and (interventions.dtype.kind in "OUST" or bool(pd.isna(interventions).all()))
+    if not isinstance(interventions, Sequence) or isinstance(interventions, str | bytes):
+        return False
+    return all(_is_missing(entry) or _is_names(entry) for entry in interventions)
+
+
+def _is_missing(entry: Any) -> bool:
+    return entry is None or entry is pd.NA or (isinstance(entry, float | np.floating) and np.isnan(entry))
+
+
+def _is_names(entry: Any) -> bool:
+    if isinstance(entry, str):
+        return True
+    return isinstance(entry, list | tuple | set | frozenset) and all(isinstance(name, str) for name in entry)
+
+
+def target_mask(targets: Iterable[Any], names: tuple[str, ...], rows: int) -> Mask:
+    """The mask of interventions from one entry for each row: a name, several joined by ";" or in a list, or nothing.
+
+    >>> target_mask(["a", "", "a;b", None], ("a", "b"), 4).astype(int).tolist()
+    [[1, 0], [0, 0], [1, 1], [0, 0]]
+    """
+    entries = list(targets)
+    if len(entries) != rows:
+        raise InputError(f"{len(entries)} intervention targets for {rows} rows: give one entry for each row")
+    mask = np.zeros((rows, len(names)), dtype=np.bool_)
+    known: dict[Any, list[int]] = {}
+    for row, entry in enumerate(entries):
+        if _is_missing(entry):
+            continue
+        key = entry if isinstance(entry, str) else tuple(entry) if _is_names(entry) else None
+        if key is None:
+            raise InputError(
+                f"the intervention target in row {row + 1} is {printable(repr(entry)):.40}: give the name of a column"
+            )
+        if key not in known:
+            known[key] = _positions(key, names, row)
+        mask[row, known[key]] = True
+    return mask
+
+
+def _positions(entry: str | tuple[str, ...], names: tuple[str, ...], row: int) -> list[int]:
+    if isinstance(entry, str):
+        # a name may hold the separator itself
+        entry = (entry,) if entry.strip() in names else tuple(entry.split(SEPARATOR))
+    wanted = [part if part in names else part.strip() for part in entry]
+    for name in wanted:
+        if name and name not in names:
+            raise InputError(
+                f"row {row + 1} was intervened on at '{printable(name)}', which is no column: {nearest(name, names)}"
+            )
+    return [names.index(name) for name in wanted if name]
+
+
+def without_column(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Series]:
+    """The frame without the column that holds the targets, and that column."""
+    texts = [str(name) for name in frame.columns]
+    if texts.count(column) != 1:
+        what = f"unknown: {nearest(column, texts)}" if column not in texts else "there twice: rename one"
+        raise InputError(f"the column of intervention targets, '{printable(column)}', is {what}")
+    place = texts.index(column)
+    return frame.drop(columns=frame.columns[place]), frame.iloc[:, place]

@@ -1,0 +1,269 @@
+"""Average causal effects under the posterior over graphs and parameters.
+
+The effect of x on y is `(E[y | do(x = b)] - E[y | do(x = a)]) / (b - a)`. In a linear model it does not depend on a
+and b; in any other the two means are simulated, with the same random numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from dagpost.errors import InputError, nearest, whole_number
+from dagpost.graphs import descendants
+from dagpost.models import Model
+from dagpost.posterior.features import ancestor_matrix, weighted_mean
+from dagpost.posterior.interventions import simulate_under
+from dagpost.posterior.linear_effects import effect_moments, families_of, mean_weights, relevant_groups, total_effects
+from dagpost.posterior.parameters import can_draw, choose, parameters_of
+from dagpost.randomness import key_from_seed
+from dagpost.typing import Graphs, Key, Theta
+
+if TYPE_CHECKING:
+    from dagpost.posterior.posterior import Posterior
+
+Units = Literal["raw", "fitted"]
+Contrast = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Effect:
+    """The posterior of one average causal effect, a mixture of 0 (no path) and what the paths transmit.
+
+    `mean` and `variance` are exact for the graphs and weights of the posterior where the model has closed forms and
+    the data are at hand (`exact_given_graphs`); else they are those of the draws. By the law of total variance
+    `variance = within + between`, with `within = E_G[Var(effect | G)]`, what is left open when the graph is known, and
+    `between = Var_G(E[effect | G])`, what is open because it is not. Both are NaN where they cannot be told apart: some
+    graph has a single draw of its parameters. `error` is the Monte Carlo standard error of the mean.
+    """
+
+    cause: str
+    effect: str
+    draws: Float[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+    mean: float
+    error: float
+    within: float
+    between: float
+    variance: float
+    level: float
+    exact_given_graphs: bool
+
+    @property
+    def sd(self) -> float:
+        return float(np.sqrt(self.variance))
+
+    def quantile(self, share: float) -> float:
+        """The smallest draw with at least this share of the weight up to it."""
+        return float(weighted_quantile(self.draws[:, None], self.weights, share)[0])
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Central interval of probability `level`."""
+        tail = (1 - self.level) / 2
+        return self.quantile(tail), self.quantile(1 - tail)
+
+    @property
+    def positive(self) -> float:
+        """Probability that the effect is above 0."""
+        return float(self.weights @ (self.draws > 0))
+
+    @property
+    def negative(self) -> float:
+        return float(self.weights @ (self.draws < 0))
+
+    @property
+    def zero(self) -> float:
+        """Probability that there is no effect at all."""
+        return float(self.weights @ (self.draws == 0))
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"Effect({self.cause} on {self.effect}: {self.mean:.3g}, {self.level:.0%} in [{low:.3g}, {high:.3g}], "
+            f"zero with probability {self.zero:.2f})"
+        )
+
+
+class Split(NamedTuple):
+    mean: float
+    within: float
+    between: float
+    variance: float
+    error: float
+
+
+def weighted_quantile(draws: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+    """Of every column: the smallest draw with at least this share of the weight up to it."""
+    order = np.argsort(draws, axis=0, kind="stable")
+    below = np.cumsum(weights[order], axis=0)
+    place = np.argmax(below >= share * below[-1] * (1 - 1e-12), axis=0)
+    return np.take_along_axis(np.take_along_axis(draws, order, axis=0), place[None], axis=0)[0]
+
+
+def effect_of(
+    post: Posterior, cause: str | int, effect: str | int, *, level: float, draws: int, seed: int, units: Units,
+    contrast: Contrast | None, rows: int,
+) -> Effect:  # fmt: skip
+    """The posterior of one effect; see `Posterior.effect`."""
+    i, j = post.index(cause), post.index(effect)
+    if i == j:
+        raise InputError(f"cause and effect are both {post.names[i]!r}: give two nodes")
+    if isinstance(level, bool) or not 0 < level < 1:
+        raise InputError(f"level={level!r}: give a probability between 0 and 1")
+    factor = unit_factors(post, units)[i, j]
+    key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
+    chosen = choose(post, whole_number("draws", draws, least=1), key_choice)
+    reach = descendants(post.graphs)
+    connected = np.flatnonzero(reach[chosen.member, i, j])
+    values = np.zeros(len(chosen.member))
+    if len(connected):
+        graphs, theta = parameters_of(post, chosen.member[connected], key_theta)
+        ends = contrast_of(post, i, contrast, units)
+        values[connected] = factor * _from_cause(post.model, graphs, theta, i, ends, key_rows, rows)[:, j]
+    closed = has_moments(post)
+    if closed:
+        split = _closed_split(post, reach, i, j, factor)
+    else:
+        groups = relevant_groups(post.graphs, reach, i, j)[chosen.member]
+        split = _split_of_draws(values, chosen.weights, groups, reach[chosen.member, i, j])
+    return Effect(
+        post.names[i], post.names[j], values, chosen.weights, split.mean, split.error, split.within, split.between,
+        split.variance, level, closed,
+    )  # fmt: skip
+
+
+def has_moments(post: Posterior) -> bool:
+    """Whether moments given a graph have a closed form that can be computed here."""
+    return can_draw(post) and type(post.model).weight_moments is not Model.weight_moments
+
+
+def unit_factors(post: Posterior, units: Units) -> Float[np.ndarray, "d d"]:
+    """From effects in the units of the fit to those asked for: `scale_effect / scale_cause`."""
+    if units not in ("raw", "fitted"):
+        raise InputError(f"unknown units {units!r}: {nearest(str(units), ['raw', 'fitted'])}")
+    scaling = post.scaling
+    if scaling is None or units == "fitted":
+        return np.ones((post.nodes, post.nodes))
+    return scaling.scale[None, :] / scaling.scale[:, None]
+
+
+def contrast_of(post: Posterior, i: int, contrast: Contrast | None, units: Units) -> Contrast:
+    """The two values of the cause in the units of the fit: one standard deviation below and above its mean if the data
+    are at hand, -1 and 1 if not."""
+    scaling = post.scaling
+    if contrast is not None:
+        low, high = (float(value) for value in contrast)
+        if not np.isfinite([low, high]).all() or low == high:
+            raise InputError(f"contrast={contrast!r}: give two different numbers")
+        if scaling is not None and units == "raw":
+            return (low - scaling.mean[i]) / scaling.scale[i], (high - scaling.mean[i]) / scaling.scale[i]
+        return low, high
+    if post.data is None:
+        return -1.0, 1.0
+    column = post.data.values[:, i]
+    return float(column.mean() - column.std()), float(column.mean() + column.std())
+
+
+def _from_cause(
+    model: Model, graphs: Graphs, theta: Theta, i: int, ends: Contrast, key: Key, rows: int
+) -> Float[np.ndarray, "n d"]:
+    """Effects of node i on all nodes, for every graph with its parameters."""
+    weights = model.linear_weights(theta)
+    if weights is not None:
+        return total_effects(np.asarray(weights, dtype=np.float64) * graphs, i)
+    keys = jax.random.split(key, len(graphs))
+    low, high = (simulate_under(model, keys, graphs, theta, rows, {i: value}).mean(axis=1) for value in ends)
+    return (high - low) / (ends[1] - ends[0])
+
+
+def _closed_split(post: Posterior, reach: np.ndarray, i: int, j: int, factor: float) -> Split:
+    """Moments given each graph in closed form, averaged over the graphs; equal distributions are computed once."""
+    assert post.data is not None
+    family = families_of(post.model, post.model.summarise(post.data))
+    groups = relevant_groups(post.graphs, reach, i, j)
+    first = np.unique(groups, return_index=True)[1]
+    moments = np.array([effect_moments(post.graphs[m], i, j, family) if reach[m, i, j] else (0.0, 0.0) for m in first])
+    means, variances = factor * moments[groups, 0], factor**2 * moments[groups, 1]
+    weights = post.weights
+    mean, error = weighted_mean(means, weights, post.is_exhaustive)
+    within, between = float(weights @ variances), float(weights @ (means - mean) ** 2)
+    return Split(mean, within, between, within + between, error)
+
+
+def _split_of_draws(values: np.ndarray, weights: np.ndarray, groups: np.ndarray, connected: np.ndarray) -> Split:
+    """The variance of the draws, and how much of it lies within graphs: `sum_g p_g s_g²`, each `s_g²` unbiased."""
+    mean, error = weighted_mean(values, weights)
+    variance = float(weights @ (values - mean) ** 2)
+    within = 0.0
+    for g in np.unique(groups[connected]):
+        own = weights[groups == g]
+        share = own.sum()
+        own = own / share
+        effective = 1 - own @ own  # 1 - 1/n for n equal weights
+        if len(own) < 2 or effective <= 0:
+            return Split(mean, np.nan, np.nan, variance, error)
+        x = values[groups == g]
+        within += share * (own @ (x - own @ x) ** 2) / effective
+    between = max(variance - within, 0.0)
+    return Split(mean, variance - between, between, variance, error)
+
+
+# ---- all pairs at once
+
+
+def all_effects(post: Posterior, draws: int, seed: int, units: Units, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of the whole matrix of effects, (n, d, d), and their weights; the diagonal is 0."""
+    factors = unit_factors(post, units)
+    key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
+    chosen = choose(post, whole_number("draws", draws, least=1), key_choice)
+    graphs, theta = parameters_of(post, chosen.member, key_theta)
+    weights = post.model.linear_weights(theta)
+    if weights is not None:
+        out = np.linalg.inv(np.eye(post.nodes) - np.asarray(weights, dtype=np.float64) * graphs)
+    else:
+        ends = [contrast_of(post, i, None, units) for i in range(post.nodes)]
+        causes = [_from_cause(post.model, graphs, theta, i, end, key_rows, rows) for i, end in enumerate(ends)]
+        out = np.stack(causes, axis=1)
+    return np.where(descendants(graphs), factors * out, 0.0), chosen.weights
+
+
+def mean_effects(post: Posterior, draws: int, seed: int, units: Units, rows: int) -> Float[np.ndarray, "d d"]:
+    """Posterior means of all effects: in closed form where possible, else those of draws."""
+    if not has_moments(post):
+        values, weights = all_effects(post, draws, seed, units, rows)
+        return np.einsum("n,nij->ij", weights, values)
+    assert post.data is not None
+    flat, member = np.unique(post.graphs.reshape(len(post), -1), axis=0, return_inverse=True)
+    graphs = flat.reshape(-1, post.nodes, post.nodes)
+    weights = np.bincount(member.reshape(-1), weights=post.weights)
+    family = families_of(post.model, post.model.summarise(post.data))
+    given = np.linalg.inv(np.eye(post.nodes) - mean_weights(graphs, family))
+    return unit_factors(post, units) * np.einsum("n,nij->ij", weights, np.where(descendants(graphs), given, 0.0))
+
+
+def effect_table(post: Posterior, level: float, draws: int, seed: int, units: Units, rows: int) -> pd.DataFrame:
+    """All effects with their intervals, the largest first; see `Posterior.effect_table`."""
+    if isinstance(level, bool) or not 0 < level < 1:
+        raise InputError(f"level={level!r}: give a probability between 0 and 1")
+    values, weights = all_effects(post, draws, seed, units, rows)
+    means = np.einsum("n,nij->ij", weights, values)
+    sd = np.sqrt(np.einsum("n,nij->ij", weights, (values - means) ** 2))
+    i, j = np.nonzero(~np.eye(post.nodes, dtype=np.bool_))
+    pairs, tail = values[:, i, j], (1 - level) / 2
+    columns: dict[str, Any] = {
+        "cause": np.array(post.names, dtype=object)[i],
+        "effect": np.array(post.names, dtype=object)[j],
+        "mean": means[i, j],
+        "sd": sd[i, j],
+        "lower": weighted_quantile(pairs, weights, tail),
+        "upper": weighted_quantile(pairs, weights, 1 - tail),
+        "probability": ancestor_matrix(post)[i, j],
+    }
+    table = pd.DataFrame(columns)
+    return table.sort_values("mean", key=np.abs, ascending=False, kind="stable", ignore_index=True)

@@ -1,0 +1,109 @@
+"""The posterior for other programs: networkx, GraphML, DOT, dagitty, CSV. Names are escaped for each of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagpost.atomic import check_target, write_atomically
+from dagpost.errors import InputError, nearest, printable
+from dagpost.typing import Graph
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
+    from dagpost.posterior.posterior import Posterior
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a text that begins like this for a formula."""
+
+
+def to_networkx(post: Posterior, threshold: float = 0.0) -> DiGraph:
+    """Edges above the threshold with their `probability`; it can have cycles, since edges compete."""
+    from networkx import DiGraph
+
+    graph = DiGraph()
+    graph.add_nodes_from(post.names)
+    for i, j, probability in _edges(post, threshold):
+        graph.add_edge(post.names[i], post.names[j], probability=probability)
+    return graph
+
+
+def _edges(post: Posterior, threshold: float) -> list[tuple[int, int, float]]:
+    if isinstance(threshold, bool) or not 0 <= threshold < 1:
+        raise InputError(f"threshold={threshold!r}: give a probability from 0, below 1")
+    marginals = post.edge_marginals
+    return [(int(i), int(j), float(marginals[i, j])) for i, j in zip(*np.nonzero(marginals > threshold))]
+
+
+def to_graphml(post: Posterior, threshold: float = 0.0) -> str:
+    """The graph of `to_networkx` as GraphML."""
+    from networkx import generate_graphml
+
+    return "\n".join(generate_graphml(to_networkx(post, threshold))) + "\n"
+
+
+def to_dot(post: Posterior, threshold: float = 0.05) -> str:
+    """The graph for Graphviz; an edge is drawn and labelled by its probability."""
+    lines = ["digraph posterior {", "  node [shape=box, style=rounded];"]
+    lines += [f"  n{j} [label={_dot_text(name)}];" for j, name in enumerate(post.names)]
+    for i, j, p in _edges(post, threshold):
+        lines.append(f'  n{i} -> n{j} [label="{p:.2f}", penwidth={0.5 + 2.5 * p:.2f}, probability={p!r}];')
+    return "\n".join([*lines, "}", ""])
+
+
+def _dot_text(text: str) -> str:
+    """Quoted; a backslash is doubled, since Graphviz reads `\\N` and the like in labels."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def to_dagitty(post: Posterior, graph: Graph | None = None) -> str:
+    """A DAG (the consensus graph, unless another is given) in the language of dagitty."""
+    chosen = post.consensus_graph() if graph is None else np.asarray(graph, dtype=np.bool_)
+    names = [_dagitty_text(name) for name in post.names]
+    edges = [f"{names[i]} -> {names[j]}" for i, j in zip(*np.nonzero(chosen))]
+    return "dag {\n" + "\n".join([*names, *edges]) + "\n}\n"
+
+
+def _dagitty_text(text: str) -> str:
+    """Quoted; dagitty knows one escape, that of the quotation mark, so a name cannot end in a backslash."""
+    if text.endswith("\\"):
+        raise InputError(f"dagitty has no way to write the name {printable(text)!r}: rename the column")
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def to_csv(post: Posterior) -> str:
+    """The edge table; a name that a spreadsheet would take for a formula gets an apostrophe in front."""
+    table = post.edge_table()
+    for column in ("cause", "effect"):
+        table[column] = [neutral(name) for name in table[column]]
+    return table.to_csv(index=False, lineterminator="\n")
+
+
+def neutral(text: str) -> str:
+    """The text as a cell that no spreadsheet evaluates.
+
+    >>> neutral("=cmd()")
+    "'=cmd()"
+    """
+    return f"'{text}" if text.startswith(FORMULA) or text.lstrip().startswith(FORMULA) else text
+
+
+FORMATS: dict[str, Callable[[Posterior], str]] = {
+    ".csv": to_csv,
+    ".graphml": to_graphml,
+    ".dot": to_dot,
+    ".dagitty": to_dagitty,
+}
+
+
+def export(post: Posterior, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write the format that the ending of the name says."""
+    target = check_target(path, overwrite)
+    if target.suffix not in FORMATS:
+        raise InputError(f"unknown ending {target.suffix!r}: {nearest(target.suffix, FORMATS)}")
+    return write_atomically(target, FORMATS[target.suffix](post).encode(), overwrite)

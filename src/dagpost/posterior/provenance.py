@@ -1,0 +1,64 @@
+"""Where a posterior comes from: the data behind it, their hash and units, and the options of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from dagpost.data import Dataset, Scaling, as_dataset
+from dagpost.errors import InputError, nearest, printable
+
+if TYPE_CHECKING:
+    from dagpost.posterior.posterior import Posterior
+
+AnyPosterior = TypeVar("AnyPosterior", bound="Posterior")
+
+
+def with_provenance(post: AnyPosterior, data: Dataset, options: Mapping[str, Any]) -> AnyPosterior:
+    """The posterior with its data at hand, and a record of them and of the options."""
+    scaling = data.scaling
+    record = {
+        "rows": data.observations,
+        "data_hash": data.fingerprint,
+        "scaling": None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
+        "options": dict(options),
+    }
+    return replace(post, data=data, info={**post.info, **record})
+
+
+def scaling_of(post: Posterior) -> Scaling | None:
+    """The recorded step from raw units to those of the fit."""
+    recorded = post.info.get("scaling")
+    if recorded is None:
+        return None if post.data is None else post.data.scaling
+    return Scaling(np.array(recorded["mean"]), np.array(recorded["scale"]))
+
+
+def aligned(data: Dataset, names: tuple[str, ...]) -> Dataset:
+    """The data with their columns in this order of names; data without names go by position."""
+    if data.nodes != len(names):
+        raise InputError(f"the data have {data.nodes} columns, the posterior {len(names)} nodes")
+    if data.names == names or data.names == tuple(f"x{j}" for j in range(data.nodes)):
+        return data
+    missing = [n for n in names if n not in data.names]
+    if missing:
+        raise InputError(f"the data have no column '{printable(missing[0])}': {nearest(missing[0], data.names)}")
+    return data.columns(names)
+
+
+def with_data(post: AnyPosterior, data: Any, interventions: Any = None) -> AnyPosterior:
+    """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
+    table = replace(aligned(as_dataset(data, interventions=interventions), post.names), names=post.names)
+    expected = post.info.get("data_hash")
+    if expected is not None and table.fingerprint != expected:
+        if post.info.get("scaling") is not None and table.scaling is None:
+            table = table.standardised()  # the posterior was fitted to standardised data
+        if table.fingerprint != expected:
+            raise InputError(
+                "these are not the data that the posterior was fitted to: give the same rows, columns, standardising "
+                "and interventions"
+            )
+    return replace(post, data=table)
