@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.dibs import default_settings, infer
+from dagpost.dibs import Estimator, default_settings, infer
 from dagpost.dibs.inference import prepare
 from dagpost.dibs.latent import limiting_graph
 from dagpost.dibs.particles import to_posterior
@@ -24,7 +24,7 @@ SHORT = {"particles": 4, "burn_in": 50, "thin": 5}
 SMALL = {
     "auto": {"particles": 3, "steps": 4, "draws": 20, "max_moves": 1},
     "dibs": {"particles": 3, "steps": 4, "moves": 20},
-    "dibs-paper": {"particles": 3, "steps": 4, "cyclic": "repair"},
+    "dibs-paper": {"particles": 3, "steps": 4, "cyclic": "repair", "estimator": Estimator("gumbel", "graph", 4)},
     "mc3": SHORT,
     "m-mc3": SHORT,
     "g-mc3": SHORT,
@@ -48,7 +48,7 @@ def run(method, sets, seed):
         post = dp.fit(DATA, model, method=method, knowledge=knowledge, seed=n, progress=False, **SMALL[method])
         check(post.graphs, knowledge)
         assert (post.edge_marginals[~knowledge.bound(NAMES).allowed] == 0).all()
-        assert (post.edge_marginals[knowledge.bound(NAMES).required] == 1).all()
+        assert post.edge_marginals[knowledge.bound(NAMES).required] == pytest.approx(1, abs=1e-12)  # a sum, rounded
         assert post.info["knowledge"] == knowledge.resolved(NAMES).as_dict()
 
 

@@ -41,10 +41,10 @@ def test_stationary_distribution(moves, known):
     log_weight = log_joint_of(graphs, (), model, prior, stats)
     exact = np.exp(log_weight - log_weight.max())
     scoring, chains = chains_for(prior, model, stats)
-    steps = recipe(**{"most": 3, **RECIPES[moves]})
+    steps = recipe(**{"most": 3, "pair": 20, **RECIPES[moves]})
     # draws that are far enough apart for Pearson's test: several rounds of moves for each
     advance(chains, scoring, [1.0], steps, 100)
-    drawn = advance(chains, scoring, [1.0], steps, 20000, thin=10).graphs.reshape(-1, 4, 4)
+    drawn = advance(chains, scoring, [1.0], steps, 10000, thin=5).graphs.reshape(-1, 4, 4)
     counts = counts_of(drawn, graphs)
     assert counts[np.isneginf(log_weight)].sum() == 0
     assert p_value(counts, exact / exact.sum()) > 1e-4
