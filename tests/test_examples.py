@@ -27,6 +27,8 @@ def test_example_runs(path):
 DOCUMENTED = [
     "dagpost", "dagpost.errors", "dagpost.data.dataset", "dagpost.graphs.acyclicity", "dagpost.graphs.essential",
     "dagpost.graphs.enumeration", "dagpost.methods", "dagpost.simulation", "dagpost.exact_inference.posterior",
+    "dagpost.data.targets", "dagpost.graphs.reachability", "dagpost.posterior.exports", "dagpost.posterior.files",
+    "dagpost.posterior.posterior",
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import platform
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,8 @@ def to_tree(post: Posterior) -> DataTree:
 
 
 def _attributes(post: Posterior, structure: dict[str, Any]) -> dict[str, Any]:
-    packages = ("dagpost", "jax", "numpy", "xarray", "h5netcdf")
-    versions = {"python": platform.python_version(), **{name: _version(name) for name in packages}}
+    own = {"python": platform.python_version(), "dagpost": import_module("dagpost").__version__}
+    versions = {**own, **{name: version(name) for name in ("jax", "numpy", "xarray", "h5netcdf")}}
     texts = {
         "model": encode(post.model),
         "prior": encode(post.prior),
@@ -70,14 +71,6 @@ def _attributes(post: Posterior, structure: dict[str, Any]) -> dict[str, Any]:
     }
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "creation_library": "dagpost"}
     return {**head, **{name: json.dumps(text, allow_nan=False) for name, text in texts.items()}}
-
-
-def _version(package: str) -> str:
-    if package == "dagpost":
-        from dagpost import __version__
-
-        return __version__
-    return version(package)
 
 
 def from_tree(tree: DataTree, model: Model | None = None, prior: GraphPrior | None = None) -> Posterior:
