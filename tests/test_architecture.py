@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
     "errors", "memory", "numerics", "typing", "randomness", "progress", "graphs", "data", "priors", "models",
-    "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "bootstrap", "metrics", "methods",
-    "studies", "report", "cli",
+    "assumptions", "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "bootstrap", "metrics",
+    "methods", "estimator", "studies", "report", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -10,6 +10,10 @@ class InputError(ValueError):
     """Something the user gave cannot be used; the message says what, where and how to mend it."""
 
 
+class RunError(RuntimeError):
+    """A run could not go on; the message says where it stopped and what to do."""
+
+
 class DataWarning(UserWarning):
     """The input can be used, but a person would want to know this about it."""
 
@@ -39,3 +43,9 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return "known: " + ", ".join(repr(k) for k in known)
+
+
+def printable(name: object) -> str:
+    """The name as it can be shown in a terminal: control characters escaped."""
+    text = str(name)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dagpost.data.dataset import Dataset
-from dagpost.data.names import printable
-from dagpost.errors import DataWarning, InputError
+from dagpost.errors import DataWarning, InputError, printable
 
 DEPENDENT = 1e-12
 """A column is dependent when the others leave less than this share of its variance."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import numbers
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dagpost.data.names import check_names, printable
-from dagpost.errors import InputError, nearest
+from dagpost.data.names import check_names
+from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
 
@@ -123,7 +124,14 @@ class Dataset:
 
 
 def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
-    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk."""
+    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk.
+
+    `interventions` is a mask, the name of a column that names the nodes intervened on in each row, or a file.
+    """
+    if isinstance(interventions, str | os.PathLike):
+        from dagpost.data.interventions import with_named_interventions
+
+        data, interventions = with_named_interventions(data, interventions), None
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         from dagpost.data.reading import read_table
 

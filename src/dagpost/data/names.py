@@ -5,16 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-from dagpost.errors import InputError
+from dagpost.errors import InputError, printable
 
 UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that a name must not hold: control, formatting, surrogates, line and paragraph breaks."""
-
-
-def printable(name: object) -> str:
-    """The name as it can be shown in a terminal: control characters escaped."""
-    text = str(name)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def check_names(names: Sequence[object], count: int) -> tuple[str, ...]:

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset
-from dagpost.data.names import printable
-from dagpost.errors import DataWarning, InputError
+from dagpost.errors import DataWarning, InputError, printable
 
 LARGEST_BYTES = 2 * 2**30
 """A larger table, after decompression, is refused: this guards against compressed bombs."""
@@ -26,6 +25,12 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
     """A Dataset from a CSV, TSV or Parquet file whose first row names the columns."""
+    frame = read_frame(path, largest_bytes)
+    return _named(printable(Path(path).name), lambda: Dataset(frame))
+
+
+def read_frame(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> pd.DataFrame:
+    """The cells of such a file as they are; what they hold is not looked at yet."""
     if not isinstance(path, str | os.PathLike) or "\0" in str(path) or not str(path):
         raise InputError(f"{path!r:.60} is not the path of a table")
     file = Path(path)
@@ -34,11 +39,11 @@ def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES)
     suffixes = [s.lower() for s in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
     if kind == ".parquet":
-        return _named(shown, lambda: Dataset(_drop_index(_read_parquet(file, shown, largest_bytes), shown)))
+        return _drop_index(_read_parquet(file, shown, largest_bytes), shown)
     if kind not in SEPARATORS:
         raise InputError(f"{shown}: unknown kind of table {kind!r}: give a .csv, .tsv or .parquet file")
     text = _decode(_read_bytes(file, shown, largest_bytes), shown)
-    return _named(shown, lambda: Dataset(_drop_index(_parse(text, SEPARATORS[kind], shown), shown)))
+    return _drop_index(_parse(text, SEPARATORS[kind], shown), shown)
 
 
 def _named(shown: str, read) -> Dataset:
@@ -180,7 +185,7 @@ def _drop_index(frame: pd.DataFrame, shown: str) -> pd.DataFrame:
         warnings.warn(
             f"{shown}: left out the first column, which only counts the rows",
             DataWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
         return frame.iloc[:, 1:]
     return frame

@@ -13,6 +13,7 @@ import numpy as np
 from dagpost.dibs.kernels import directions
 from dagpost.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.dibs.target import Target, gradients
+from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
 from dagpost.progress import Advance
 from dagpost.randomness import generator
@@ -46,7 +47,7 @@ class Snapshot(NamedTuple):
 Callback = Callable[[Snapshot], None]
 
 
-class Diverged(RuntimeError):
+class Diverged(RunError):
     """A particle became NaN or infinite; `state` is the last good one."""
 
     def __init__(self, message: str, state: State):
@@ -102,7 +103,11 @@ def run(
         count = min(every, steps - done)
         following, finite = _several(target, state, stats, count)
         if not finite:
-            raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
+            raise Diverged(
+                f"a particle became infinite between steps {done} and {done + count}: lower the learning rate "
+                "(optimiser) or check the data for extreme values",
+                state,
+            )
         state, done = following, done + count
         advance(count)
         if callback is not None:

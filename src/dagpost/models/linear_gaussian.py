@@ -14,8 +14,7 @@ from jaxtyping import Array, Float
 from scipy.special import gammaln
 
 from dagpost.data import Dataset
-from dagpost.data.names import printable
-from dagpost.errors import DataWarning, InputError, positive
+from dagpost.errors import DataWarning, InputError, positive, printable
 from dagpost.models.base import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, coefficients
 from dagpost.models.gaussian import Noise, grams, log_normal
