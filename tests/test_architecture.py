@@ -26,7 +26,7 @@ def imported_rooms(path: Path):
             assert node.level == 0, f"{path}: relative import in line {node.lineno}"
             modules = [node.module or ""]
             if node.module == "dagpost":
-                modules = [f"dagpost.{alias.name}" for alias in node.names]
+                modules = [f"dagpost.{alias.name}" for alias in node.names if alias.name != "__version__"]
         elif isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         else:

@@ -36,6 +36,8 @@ _HOMES = {
     "ExactPosterior": "exact_inference",
     "exact": "exact_inference",
     "fit": "methods",
+    "StructureLearner": "estimator",
+    "to_pgmpy": "estimator",
     "InputError": "errors",
 }
 _MODULES = ("data", "dibs", "graphs", "metrics", "models", "priors")
@@ -53,6 +55,7 @@ __all__ = [
     "Posterior",
     "ScaleFree",
     "Simulation",
+    "StructureLearner",
     "Uniform",
     "__version__",
     "data",
@@ -68,12 +71,14 @@ __all__ = [
     "sachs_conditions",
     "sachs_graph",
     "simulate",
+    "to_pgmpy",
 ]
 
 if TYPE_CHECKING:
     from dagpost import data, dibs, graphs, metrics, models, priors
     from dagpost.data import Dataset, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
+    from dagpost.estimator import StructureLearner, to_pgmpy
     from dagpost.exact_inference import ExactPosterior, exact
     from dagpost.methods import fit
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model

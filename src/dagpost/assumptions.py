@@ -77,6 +77,8 @@ def assume(
 
 def in_standard_units(data: Dataset) -> Dataset:
     """Checked, standardised, and rounded to `GRAIN`."""
+    if data.observations == 2:
+        raise InputError("the table has 2 rows: standardised columns would all look alike, give more rows")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # scales will not matter, and the rest is said again later
         check_for_inference(data)

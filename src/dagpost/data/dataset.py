@@ -172,26 +172,35 @@ def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
         if value is None or value is pd.NA or value is pd.NaT:
             raise _missing(name, row, int(column.isna().sum()))
         if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
-            if isinstance(value, str) and _has_decimal_comma(value):
-                raise InputError(
-                    f"column '{name}', row {row + 1} holds {value!r}: decimal commas; write decimal points"
-                )
-            raise InputError(
-                f"column '{name}', row {row + 1} holds {printable(value)!r:.40}, not a number: "
-                "recode the column or drop it"
-            )
+            raise _not_a_number(column, name, row)
     try:
         return np.array([float(value) for value in column], dtype=np.float64)
     except OverflowError:
         raise InputError(f"column '{name}' holds a number too large for a float: rescale the column") from None
 
 
-def _has_decimal_comma(text: str) -> bool:
+def _not_a_number(column: pd.Series, name: str, row: int) -> InputError:
+    """Names the cell at fault: a file's column with one word in it is text all over."""
+    texts = ((i, v) for i, v in enumerate(column) if isinstance(v, str) and not is_number(v))
+    row, value = next(texts, (row, column.iloc[row]))
+    if isinstance(value, str) and _has_decimal_comma(value):
+        return InputError(f"column '{name}', row {row + 1} holds {value!r}: decimal commas; write decimal points")
+    return InputError(
+        f"column '{name}', row {row + 1} holds {printable(value)!r:.40}, not a number: recode the column or drop it"
+    )
+
+
+def is_number(text: str) -> bool:
+    """Whether the cell reads as a number."""
     try:
-        float(text.replace(",", ".", 1))
+        float(text)
     except ValueError:
         return False
-    return "," in text
+    return True
+
+
+def _has_decimal_comma(text: str) -> bool:
+    return "," in text and is_number(text.replace(",", ".", 1))
 
 
 def _missing(name: str, row: int, count: int) -> InputError:
