@@ -65,7 +65,8 @@ class StructureLearner(BaseEstimator):
     def fit(self, X: Any, y: Any = None, interventions: Any = None) -> StructureLearner:
         """Learn from a table; `y` is ignored. `interventions` is a mask of the values that were set, not observed."""
         names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
-        values = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
+        table: Any = X
+        values = validate_data(self, table, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         data = Dataset(values, names, interventions)
         assumed = assume(
             data, self.model, self.prior, self.method, noise=self.noise, standardise=self.standardise
@@ -85,8 +86,9 @@ class StructureLearner(BaseEstimator):
         )
         self.edge_probabilities_ = self.posterior_.edge_probabilities
         self.causal_graph_ = likely_dag(self.posterior_)
-        order = list(self.posterior_.names)
-        self.adjacency_matrix_ = nx.to_pandas_adjacency(self.causal_graph_, nodelist=order, dtype=int, weight=None)
+        self.adjacency_matrix_ = self.posterior_.labelled(np.zeros((data.nodes, data.nodes), dtype=np.int64))
+        for cause, effect in self.causal_graph_.edges:
+            self.adjacency_matrix_.loc[cause, effect] = 1
         return self
 
 

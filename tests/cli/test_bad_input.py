@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 
 import dagpost as dp
+from dagpost.data.interventions import with_named_interventions
 from dagpost.dibs.latent import InnerProduct
 
 RNG = np.random.default_rng(0)
@@ -231,7 +232,7 @@ def test_intervention_masks(case, dagpost, tmp_path):
     mask.to_csv("mask.csv", index=False)
     assert_refused(dagpost("fit", "t.csv", "--interventions", "mask.csv"), message, tmp_path / "run")
     with pytest.raises(dp.InputError, match=message):
-        dp.fit(GOOD, method="exact", interventions="mask.csv")
+        dp.fit(with_named_interventions(GOOD, "mask.csv"), method="exact")
 
 
 ACCEPTED = {

@@ -10,6 +10,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.cli import options
+from dagpost.data.interventions import with_named_interventions
 from dagpost.methods import METHODS, needed_memory
 from dagpost.models import MODELS
 from dagpost.priors import PRIORS
@@ -68,8 +69,8 @@ def test_a_column_names_the_interventions(dagpost, table, tmp_path):
     pd.DataFrame(mask.astype(int), columns=list("abc")).to_csv("mask.csv", index=False)
     same = dagpost("exact", table, "--interventions", "mask.csv", "--json", "--out", "second")
     assert json.loads(ended.out)["edges"] == json.loads(same.out)["edges"]
-    post = dp.fit(frame.assign(what=target), method="exact", interventions="what")
-    np.testing.assert_array_equal(post.edge_marginals, dp.fit(frame, method="exact", interventions=mask).edge_marginals)
+    named = with_named_interventions(frame.assign(what=target), "what")
+    np.testing.assert_array_equal(named.intervened, mask)
 
 
 def test_show(dagpost, table, tmp_path):
@@ -215,6 +216,32 @@ def test_one_writer_at_a_time(dagpost, table, tmp_path):
     (tmp_path / "run" / LOCK).write_text("4194304")  # left by a process that was killed
     assert dagpost("exact", table).code == 0
     assert written(tmp_path / "run") == FILES
+
+
+def test_a_stopped_run_goes_on(dagpost, table, tmp_path, monkeypatch):
+    """With a stand-in for the method that saves its state when it is stopped."""
+
+    class Stopped(KeyboardInterrupt):
+        exit_code = 143
+
+    def stand_in(data, model, prior, method, *, checkpoint=None, checkpoint_every=60.0, resume=False, **options):
+        if resume:
+            assert (checkpoint / "state-0").read_text() == "half" and checkpoint_every == 5
+            return dp.exact(data, model, prior)
+        checkpoint.mkdir()
+        (checkpoint / "state-0").write_text("half")
+        raise Stopped
+
+    monkeypatch.setattr("dagpost.methods.fit", stand_in)
+    monkeypatch.setattr("sys.argv", ["dagpost", "fit", "my table.csv"])
+    ended = dagpost("fit", table)
+    assert ended.code == 143 and "Go on with: dagpost fit 'my table.csv' --resume" in ended.err
+    assert written(tmp_path / "run") == {"checkpoint"}
+    ended = dagpost("fit", table)
+    assert ended.code == 2 and "holds a run that was stopped" in ended.err
+    assert dagpost("fit", table, "--resume", "--checkpoint-every", 5).code == 0
+    assert written(tmp_path / "run") == FILES
+    assert "keeps no checkpoints" in dagpost("fit", table, "--method", "exact", "--resume", "--out", "other").err
 
 
 # ---- sizes

@@ -34,41 +34,44 @@ def test_a_closed_pipe_is_no_fault(table, tmp_path, dagpost):
 
 
 def test_completion_script():
-    environment = os.environ | {
-        "_DAGPOST_COMPLETE": "complete_bash",
-        "COMP_WORDS": "dagpost fit --mo",
-        "COMP_CWORD": "2",
-    }
-    done = subprocess.run(COMMAND, capture_output=True, text=True, env=environment)
+    typed = {"_DAGPOST_COMPLETE": "complete_bash", "COMP_WORDS": "dagpost fit --mo", "COMP_CWORD": "2"}
+    done = subprocess.run(COMMAND, capture_output=True, text=True, env=os.environ | typed)
     assert "--model" in done.stdout
 
 
 PROBE = """
 import sys, jax
-compiled, found = [], []
-jax.monitoring.register_event_listener(lambda e, **k: found.append(e) if e.endswith("cache_hits") else None)
-jax.monitoring.register_event_listener(lambda e, **k: compiled.append(e) if e.endswith("cache_misses") else None)
+from jax._src import compiler
+compiled = []
+real = compiler.backend_compile_and_load
+def counting(backend, module, *rest, **options):
+    compiled.append(str(module.operation.attributes["sym_name"]).strip('"'))
+    return real(backend, module, *rest, **options)
+compiler.backend_compile_and_load = counting
 from dagpost.cli import main
 code = main(sys.argv[1:])
-print(len(compiled), len(found))
+print(*compiled)
 sys.exit(code)
 """
+"""Counts what XLA compiles: what comes out of the cache does not pass here."""
 
 
-def test_a_second_run_compiles_nothing(table, tmp_path):
+@pytest.mark.parametrize("model, again", [("linear", ["_several"]), ("mlp", [])])
+def test_a_second_run_hardly_compiles(model, again, table, tmp_path):
+    """Nothing at all, but for the steps of DiBS with closed-form families: XLA does not cache code that calls back."""
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    quick = ["--quiet", "--steps", "20", "--particles", "3", "--draws", "20", "--max-moves", "2000"]
+    method = ["--method", "dibs", "--set", "moves=0"] if model == "linear" else []
+    quick = ["--quiet", "--model", model, *method, "--steps", "20", "--particles", "3"]
 
     def run(out):
         arguments = [sys.executable, "-c", PROBE, "fit", str(table), *quick, "--out", str(tmp_path / out)]
         done = subprocess.run(arguments, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
-        return tuple(int(n) for n in done.stdout.split())
+        return done.stdout.split()
 
-    misses, _ = run("one")
-    assert misses > 0
+    assert len(run("one")) > 5
     kept = sorted(p.name for p in (tmp_path / "cache").rglob("*-cache"))
-    assert run("two")[0] == 0
+    assert [name.removeprefix("jit_") for name in run("two")] == again
     assert sorted(p.name for p in (tmp_path / "cache").rglob("*-cache")) == kept
 
 

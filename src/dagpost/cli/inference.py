@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import shlex
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from dagpost import __version__
 from dagpost.cli.environment import prepare
@@ -27,6 +30,9 @@ CHANGES = {
     "columns": "leave them out of the table",
 }
 """How to change what was assumed."""
+
+CHECKPOINT = "checkpoint"
+"""Folder inside the output folder that a stopped run leaves."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,11 @@ def infer(request: Request) -> None:
     prepare(request.accelerator)
     from dagpost.assumptions import assume
     from dagpost.data import as_dataset
+    from dagpost.data.interventions import with_named_interventions
     from dagpost.methods import fit
 
-    data = as_dataset(request.table, interventions=request.interventions)
+    named = request.interventions
+    data = as_dataset(request.table) if named is None else with_named_interventions(request.table, named)
     assumed = assume(
         data,
         request.model,
@@ -76,7 +84,7 @@ def infer(request: Request) -> None:
     if request.quiet:
         options["progress"] = False
     with output_folder(request.out, RESULTS, request.overwrite) as folder:
-        options |= _checkpoints(request, folder, fit)
+        options |= _checkpoints(request, assumed.method, folder, fit)
         say(f"{printable(Path(request.table).name)}: {data!r}"[:300], request.quiet)
         say(explained(assumed.said), request.quiet)
         began = time.perf_counter()
@@ -84,35 +92,41 @@ def infer(request: Request) -> None:
             post = fit(
                 assumed.data, assumed.model, assumed.prior, assumed.method, seed=request.seed, **options
             )  # fmt: skip
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             say(f"dagpost: stopped. {_how_to_go_on(options)}", request.quiet)
+            if hasattr(stop, "exit_code"):  # it saved its state first
+                raise typer.Exit(stop.exit_code) from None  # type: ignore[attr-defined]
             raise
         seconds = time.perf_counter() - began
         summary = summarised(post, request, assumed, seconds)
         text = described(summary)
         written = save(post, folder, summary, text)
+        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     say(text, request.quiet)
     say(f"written to {printable(folder)}: {', '.join(written)}; look with `dagpost show {folder}`", request.quiet)
     if request.json:
         emit(as_json(summary))
 
 
-def _checkpoints(request: Request, folder: Path, fit: Any) -> dict[str, Any]:
-    """The arguments that let a stopped run go on, where `fit` knows them."""
-    if "checkpoint" not in inspect.signature(fit).parameters:
+def _checkpoints(request: Request, method: str, folder: Path, fit: Any) -> dict[str, Any]:
+    """The arguments that let a stopped run go on, where `fit` and the method know them."""
+    if method == "exact" or "checkpoint" not in inspect.signature(fit).parameters:
         if request.resume or request.checkpoint_every is not None:
-            raise InputError("this version keeps no checkpoints: leave out --resume and --checkpoint-every")
+            raise InputError(f"method {method!r} keeps no checkpoints here: leave out --resume and --checkpoint-every")
         return {}
-    if request.method == "exact" or not (request.resume or request.checkpoint_every is not None):
-        return {}
-    options = {"checkpoint": folder / "checkpoint", "resume": request.resume}
+    state = folder / CHECKPOINT
+    if state.exists() and not request.resume:
+        if not request.overwrite:
+            raise InputError(f"{printable(folder)} holds a run that was stopped: go on with --resume, or --overwrite")
+        shutil.rmtree(state)
+    options: dict[str, Any] = {"checkpoint": state, "resume": request.resume}
     if request.checkpoint_every is not None:
         options["checkpoint_every"] = request.checkpoint_every
     return options
 
 
 def _how_to_go_on(options: dict[str, Any]) -> str:
-    if "checkpoint" not in options:
+    if "checkpoint" not in options or not options["checkpoint"].exists():
         return "Nothing was written."
     arguments = [a for a in sys.argv[1:] if a != "--resume"]
     return "Go on with: " + shlex.join(["dagpost", *arguments, "--resume"])

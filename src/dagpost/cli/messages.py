@@ -11,6 +11,11 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dagpost import errors
+
+OWN = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Warning))
+"""Warnings that are for the person, not for the programmer."""
+
 
 def say(text: str, quiet: bool = False) -> None:
     """A line for the person at the terminal."""
@@ -51,20 +56,19 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings about the data as single lines without a place in the code; once each."""
-    from dagpost.errors import DataWarning
-
+    """Our own warnings as single lines without a place in the code, once each."""
     seen: set[str] = set()
     before = warnings.showwarning
 
     def show(message, category, filename, lineno, file=None, line=None):
-        if not issubclass(category, DataWarning):
+        if not issubclass(category, OWN):
             before(message, category, filename, lineno, file, line)
         elif str(message) not in seen:
             seen.add(str(message))
             say(f"dagpost: warning: {message}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", DataWarning)
+        for category in OWN:
+            warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import decimal
 import numbers
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -124,14 +123,7 @@ class Dataset:
 
 
 def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
-    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk.
-
-    `interventions` is a mask, the name of a column that names the nodes intervened on in each row, or a file.
-    """
-    if isinstance(interventions, str | os.PathLike):
-        from dagpost.data.interventions import with_named_interventions
-
-        data, interventions = with_named_interventions(data, interventions), None
+    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk."""
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         from dagpost.data.reading import read_table
 

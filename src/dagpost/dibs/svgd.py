@@ -103,11 +103,7 @@ def run(
         count = min(every, steps - done)
         following, finite = _several(target, state, stats, count)
         if not finite:
-            raise Diverged(
-                f"a particle became infinite between steps {done} and {done + count}: lower the learning rate "
-                "(optimiser) or check the data for extreme values",
-                state,
-            )
+            raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
         state, done = following, done + count
         advance(count)
         if callback is not None:
