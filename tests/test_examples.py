@@ -27,6 +27,7 @@ def test_example_runs(path):
 DOCUMENTED = [
     "dagpost", "dagpost.errors", "dagpost.data.dataset", "dagpost.graphs.acyclicity", "dagpost.graphs.essential",
     "dagpost.graphs.enumeration", "dagpost.methods", "dagpost.simulation", "dagpost.exact_inference.posterior",
+    "dagpost.assumptions", "dagpost.estimator", "dagpost.cli.options",
 ]  # fmt: skip
 
 
