@@ -22,6 +22,11 @@ $(VENV)/core: pyproject.toml constraints.txt
 	$(PIP) --editable .
 	touch $@
 
+# the demo draws a figure; it does without where matplotlib cannot be installed
+$(VENV)/report: $(VENV)/core
+	$(PIP) matplotlib || echo "no matplotlib: no figure"
+	touch $@
+
 $(VENV)/dev: $(VENV)/core
 	$(PIP) --editable '.[dev]'
 	touch $@
@@ -36,8 +41,8 @@ setup: $(VENV)/dev
 
 setup-bench: $(VENV)/bench
 
-demo: $(VENV)/core
-	$(BIN)/python examples/sachs_demo.py
+demo: $(VENV)/report
+	$(BIN)/python examples/sachs_demo.py run/sachs
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2

@@ -1,11 +1,14 @@
 """The protein-signalling network of Sachs et al., exactly: 11 proteins, 7,466 cells, no sampling error.
 
-python examples/sachs_demo.py
+python examples/sachs_demo.py [FOLDER]      with a folder, results are written there
 """
 
+import sys
 import time
+from pathlib import Path
 
 import dagpost as dp
+from dagpost.report import draw_figure, has_matplotlib
 
 
 def main() -> None:
@@ -34,6 +37,20 @@ def main() -> None:
         truth = dp.sachs_graph(name)
         shd, auroc = dp.metrics.expected_shd(interventional, truth), dp.metrics.auroc(interventional, truth)
         print(f"  {name:8} E-SHD {shd:.1f}, AUROC {auroc:.3f}")
+    if len(sys.argv) > 1:
+        write(post, Path(sys.argv[1]))
+
+
+def write(post: dp.Posterior, folder: Path) -> None:
+    """The edge table, the posterior, and a figure where matplotlib is installed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = post.edge_table()
+    table.to_csv(folder / "edges.csv", index=False)
+    if hasattr(post, "save"):
+        post.save(folder / "posterior.nc", overwrite=True)
+    if has_matplotlib():
+        draw_figure({"names": post.names, "edges": table.to_dict("records")}, folder / "edges.png")
+    print(f"\nwritten to {folder}: {', '.join(sorted(p.name for p in folder.iterdir()))}")
 
 
 if __name__ == "__main__":

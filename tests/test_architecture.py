@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
     "errors", "atomic", "sealing", "memory", "numerics", "typing", "randomness", "progress", "checkpoints", "graphs",
-    "data", "priors", "models", "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "bootstrap",
-    "metrics", "methods", "studies", "report", "cli",
+    "data", "priors", "models", "assumptions", "simulation", "posterior", "exact_inference", "mcmc", "dibs",
+    "automatic", "bootstrap", "metrics", "methods", "estimator", "studies", "report", "cli", "__main__",
 ]  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def imported_rooms(path: Path):
             assert node.level == 0, f"{path}: relative import in line {node.lineno}"
             modules = [node.module or ""]
             if node.module == "dagpost":
-                modules = [f"dagpost.{alias.name}" for alias in node.names]
+                modules = [f"dagpost.{alias.name}" for alias in node.names if alias.name != "__version__"]
         elif isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         else:

@@ -42,6 +42,8 @@ _HOMES = {
     "fit": "methods",
     "Checkpoint": "checkpoints",
     "Interrupted": "checkpoints",
+    "StructureLearner": "estimator",
+    "to_pgmpy": "estimator",
     "InputError": "errors",
 }
 _MODULES = ("data", "dibs", "graphs", "metrics", "models", "priors")
@@ -63,6 +65,7 @@ __all__ = [
     "Posterior",
     "ScaleFree",
     "Simulation",
+    "StructureLearner",
     "Uniform",
     "__version__",
     "data",
@@ -80,6 +83,7 @@ __all__ = [
     "sachs_conditions",
     "sachs_graph",
     "simulate",
+    "to_pgmpy",
 ]
 
 if TYPE_CHECKING:
@@ -87,6 +91,7 @@ if TYPE_CHECKING:
     from dagpost.checkpoints import Checkpoint, Interrupted
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
+    from dagpost.estimator import StructureLearner, to_pgmpy
     from dagpost.exact_inference import ExactPosterior, exact
     from dagpost.methods import fit
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model

@@ -10,6 +10,10 @@ class InputError(ValueError):
     """Something the user gave cannot be used; the message says what, where and how to mend it."""
 
 
+class RunError(RuntimeError):
+    """A run could not go on; the message says where it stopped and what to do."""
+
+
 class DataWarning(UserWarning):
     """The input can be used, but a person would want to know this about it."""
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
+
+import jax
 
 from dagpost.automatic import auto
 from dagpost.bootstrap import bootstrap
 from dagpost.checkpoints import Checkpoint, Recorder, describe, recording, versions
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.dibs import Settings, default_settings, infer, paper_settings
-from dagpost.errors import InputError, nearest, whole_number
+from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.exact_inference import exact
 from dagpost.mcmc.joint import joint_mc3
 from dagpost.mcmc.mc3 import mc3
-from dagpost.mcmc.refine import Effort
+from dagpost.mcmc.refine import KEPT, Effort
 from dagpost.mcmc.thinning import Thinning
+from dagpost.memory import available_memory
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.posterior.provenance import with_provenance
@@ -44,6 +49,9 @@ EFFORT = tuple(Effort.__dataclass_fields__)
 THINNING = tuple(Thinning.__dataclass_fields__)
 WATCHING = ("callback", "every", "progress")
 """Options of DiBS that are about looking on, not about the result."""
+
+LARGE = 1.0
+"""GiB from which on a run says how much memory it needs."""
 
 
 def _check(options: dict[str, Any], known: Iterable[str]) -> None:
@@ -114,6 +122,26 @@ METHODS: dict[str, Method] = {
 }
 
 
+def needed_memory(d: int, model: Model, method: str, particles: int, draws: int) -> float:
+    """GiB that a run takes at least: the graphs and parameters it keeps, and what its particles work with."""
+    kept = draws if method == "auto" and model.has_evidence else particles
+    numbers = 0.0
+    if model.has_parameters:
+        shapes = jax.eval_shape(lambda key: model.sample_theta(key, d), jax.random.key(0))
+        numbers = float(sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)))
+    chains = 4 * KEPT * d**2 if kept == draws else 0.0
+    return (kept * (d**2 + 16 * numbers) + particles * (32 * d**2 + 16 * numbers) + chains) / 2**30
+
+
+def _check_memory(d: int, model: Model, method: str, particles: int, draws: int) -> None:
+    needed, available = needed_memory(d, model, method, particles, draws), available_memory()
+    text = f"method {method!r} on {d} columns needs about {needed:.1f} GiB of memory ({available:.1f} GiB at hand)"
+    if needed > available:
+        raise InputError(f"{text}: use fewer columns, draws or particles")
+    if needed > LARGE:
+        warnings.warn(text, DataWarning, stacklevel=3)
+
+
 def fit(
     data: Any,
     model: str | Model = "linear",
@@ -177,6 +205,7 @@ def fit(
     asked = as_knowledge(knowledge)
     scored, graph_prior = as_model(model), informed(as_prior(prior), asked, table.names)
     scored.check(table)
+    _check_memory(table.nodes, scored, method, particles, draws)
     common = Common(table, scored, graph_prior, particles, draws, steps, seed)
     if checkpoint is None:
         post = METHODS[method](common, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import hashlib
 import numbers
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.names import check_names
-from dagpost.data.targets import are_targets, target_mask, without_column
+from dagpost.data.targets import are_targets, target_mask
 from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
@@ -136,19 +137,13 @@ def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any
     """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk.
 
     `interventions` is a mask (one entry for each value), one entry for each row that names the targets (a name, several
-    joined by ";" or in a list, nothing), or the name of the column that holds such entries, which is then no variable.
+    joined by ";" or in a list, nothing), the name of the column that holds such entries, which is then no variable, or
+    a file with such a column alone or with a mask.
     """
-    if isinstance(interventions, str):
-        if isinstance(data, str) or hasattr(data, "__fspath__"):
-            from dagpost.data.reading import read_frame
+    if isinstance(interventions, str | os.PathLike):
+        from dagpost.data.interventions import found_interventions
 
-            data = read_frame(data)
-        if not isinstance(data, pd.DataFrame):
-            raise InputError(
-                f"interventions={interventions!r} names a column, but the data are no frame and no file: "
-                "give one entry for each row, or a mask"
-            )
-        data, interventions = without_column(data, interventions)
+        data, interventions = found_interventions(data, interventions)
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         from dagpost.data.reading import read_table
 
@@ -189,26 +184,35 @@ def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
         if value is None or value is pd.NA or value is pd.NaT:
             raise _missing(name, row, int(column.isna().sum()))
         if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
-            if isinstance(value, str) and _has_decimal_comma(value):
-                raise InputError(
-                    f"column '{name}', row {row + 1} holds {value!r}: decimal commas; write decimal points"
-                )
-            raise InputError(
-                f"column '{name}', row {row + 1} holds {printable(value)!r:.40}, not a number: "
-                "recode the column or drop it"
-            )
+            raise _not_a_number(column, name, row)
     try:
         return np.array([float(value) for value in column], dtype=np.float64)
     except OverflowError:
         raise InputError(f"column '{name}' holds a number too large for a float: rescale the column") from None
 
 
-def _has_decimal_comma(text: str) -> bool:
+def _not_a_number(column: pd.Series, name: str, row: int) -> InputError:
+    """Names the cell at fault: a file's column with one word in it is text all over."""
+    texts = ((i, v) for i, v in enumerate(column) if isinstance(v, str) and not is_number(v))
+    row, value = next(texts, (row, column.iloc[row]))
+    if isinstance(value, str) and _has_decimal_comma(value):
+        return InputError(f"column '{name}', row {row + 1} holds {value!r}: decimal commas; write decimal points")
+    return InputError(
+        f"column '{name}', row {row + 1} holds {printable(value)!r:.40}, not a number: recode the column or drop it"
+    )
+
+
+def is_number(text: str) -> bool:
+    """Whether the cell reads as a number."""
     try:
-        float(text.replace(",", ".", 1))
+        float(text)
     except ValueError:
         return False
-    return "," in text
+    return True
+
+
+def _has_decimal_comma(text: str) -> bool:
+    return "," in text and is_number(text.replace(",", ".", 1))
 
 
 def _missing(name: str, row: int, count: int) -> InputError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dagpost.data.dataset import Dataset
+from dagpost.data.dataset import Dataset, is_number
 from dagpost.data.files import decoded, existing_file, read_bytes
 from dagpost.errors import DataWarning, InputError, printable
 
@@ -81,7 +81,7 @@ def _header(text: str, separator: str, shown: str) -> list[str]:
                 f"{shown}: columns seem to be separated by {others[other]}, not {others[separator]}: "
                 "save it with the separator its ending promises (.csv commas, .tsv tabs)"
             )
-    if header and all(_is_number(cell) for cell in header):
+    if header and all(is_number(cell) for cell in header):
         raise InputError(f"{shown}: the first row holds numbers: add a row with the names of the columns")
     return header
 
@@ -99,14 +99,6 @@ def _check_row_lengths(text: str, separator: str, width: int, shown: str) -> Non
                 )
     except csv.Error as error:
         raise InputError(f"{shown}: not a text table ({error})") from None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_parquet(file: Path, shown: str, largest: int) -> pd.DataFrame:

@@ -12,6 +12,8 @@ from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
 SEPARATOR = ";"
+NOBODY = ("", "none", "no", "-", "observational")
+"""What an entry says where nothing was intervened on, unless a column has that name; so does a missing entry."""
 
 
 def are_targets(interventions: Any) -> bool:
@@ -47,7 +49,7 @@ def target_mask(targets: Iterable[Any], names: tuple[str, ...], rows: int) -> Ma
     mask = np.zeros((rows, len(names)), dtype=np.bool_)
     known: dict[Any, list[int]] = {}
     for row, entry in enumerate(entries):
-        if _is_missing(entry):
+        if _is_missing(entry) or (isinstance(entry, str) and entry.strip().lower() in NOBODY and entry not in names):
             continue
         key = entry if isinstance(entry, str) else tuple(entry) if _is_names(entry) else None
         if key is None:

@@ -57,6 +57,12 @@ class Settings:
         whole_number("steps", self.steps, least=1)
         for name in ("bandwidth_z", "bandwidth_theta", "memory_limit"):
             positive(name, getattr(self, name))
+        for name, kind in (("estimator", Estimator), ("embedding", Embedding)):
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(f"{name}={getattr(self, name)!r}: give an object, a {kind.__name__}")
+        for name in ("alpha", "beta", "optimiser"):
+            if not callable(getattr(self, name)):
+                raise InputError(f"{name}={getattr(self, name)!r}: give an object, see dagpost.dibs.Settings")
         if self.acyclicity not in ("mean-field", "sampled"):
             raise InputError(f"acyclicity={self.acyclicity!r}: give 'mean-field' or 'sampled'")
         if self.cyclic not in ("drop", "repair"):

@@ -16,6 +16,7 @@ from dagpost.checkpoints.trees import packed, unpacked
 from dagpost.dibs.kernels import directions
 from dagpost.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.dibs.target import Target, gradients
+from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
 from dagpost.progress import Advance
 from dagpost.randomness import generator
@@ -49,7 +50,7 @@ class Snapshot(NamedTuple):
 Callback = Callable[[Snapshot], None]
 
 
-class Diverged(RuntimeError):
+class Diverged(RunError):
     """A particle became NaN or infinite; `state` is the last good one."""
 
     def __init__(self, message: str, state: State):

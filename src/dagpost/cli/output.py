@@ -1,0 +1,150 @@
+"""The folder of a run: checked before the work, locked during it, and written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dagpost.cli.messages import as_json
+from dagpost.errors import InputError, printable
+
+if TYPE_CHECKING:
+    from dagpost.posterior import Posterior
+
+POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "summary.txt"
+RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
+LOCK = ".dagpost.lock"
+
+
+@contextmanager
+def output_folder(path: str | os.PathLike[str], files: Iterable[str], overwrite: bool) -> Iterator[Path]:
+    """The folder, writable and held by this process alone; made if need be, and left as it was where the work fails."""
+    folder = Path(path)
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"{_shown(folder)} is a file: give a folder with --out") from None
+    except OSError as error:
+        raise InputError(f"{_shown(folder)}: cannot be made ({error.strerror}): give another with --out") from None
+    try:
+        with _lock(folder):
+            there = [name for name in files if (folder / name).exists()]
+            if there and not overwrite:
+                raise InputError(
+                    f"{_shown(folder / there[0])} exists already: give another folder with --out, or --overwrite"
+                )
+            yield folder
+    finally:
+        for made in missing:
+            with suppress(OSError):  # not empty: the work succeeded
+                made.rmdir()
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Held by one process; the system lets go of it when that process ends, however it ends."""
+    path = folder / LOCK
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(
+            f"{_shown(folder)}: cannot be written to ({error.strerror}): give another with --out"
+        ) from None
+    try:
+        if not _hold(handle):
+            who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
+            raise InputError(
+                f"{_shown(folder)}: another dagpost (process {printable(who)}) is writing there: "
+                "wait for it, or give another folder with --out"
+            )
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _hold(handle: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # no such locks here
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return os.fstat(handle).st_nlink > 0  # else its holder removed it between our two calls
+
+
+def write_text(path: Path, text: str) -> None:
+    """All of it or nothing: written beside the target, then moved over it."""
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def write_whole(path: Path, write: Any) -> None:
+    """`write(part)` makes a file that then takes its place under `path`."""
+    handle, name = tempfile.mkstemp(prefix=".part-", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        write(part)
+        part.chmod(0o644)
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"{_shown(path)}: cannot be written ({error.strerror or error})") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def save(post: Posterior, folder: Path, summary: dict[str, Any], text: str) -> list[str]:
+    """Write the results; the summary last, so that a folder with a summary is complete."""
+    written = []
+    if hasattr(post, "save"):
+        write_whole(folder / POSTERIOR, lambda part: post.save(part, overwrite=True))  # type: ignore[attr-defined]
+        written.append(POSTERIOR)
+    table = post.edge_table()
+    for column in ("cause", "effect"):
+        table[column] = [_cell(name) for name in table[column]]
+    write_whole(folder / EDGES, lambda part: table.to_csv(part, index=False))
+    write_text(folder / TEXT, text)
+    write_text(folder / SUMMARY, as_json(summary))
+    return [*written, EDGES, TEXT, SUMMARY]
+
+
+def _cell(name: str) -> str:
+    """The name as a spreadsheet can hold it: what would start a formula gets an apostrophe."""
+    return "'" + name if name[:1] in ("=", "+", "-", "@") else name
+
+
+def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The summary of a finished run."""
+    path = Path(folder) / SUMMARY
+    if not Path(folder).is_dir():
+        raise InputError(f"{_shown(Path(folder))}: no such folder: make one with `dagpost fit data.csv --out FOLDER`")
+    if not path.is_file():
+        raise InputError(f"{_shown(Path(folder))} holds no finished run ({SUMMARY} is missing): run `dagpost fit`")
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        for edge in summary["edges"]:
+            if not (isinstance(edge["cause"], str) and isinstance(edge["effect"], str)):
+                raise TypeError
+            if not 0 <= edge["probability"] <= 1:
+                raise ValueError
+        if {e[k] for e in summary["edges"] for k in ("cause", "effect")} - set(summary["names"]):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, UnicodeDecodeError):
+        raise InputError(f"{_shown(path)} is damaged: run `dagpost fit` again with --overwrite") from None
+    return summary
+
+
+def _shown(path: Path) -> str:
+    return printable(path)

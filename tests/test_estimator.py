@@ -1,0 +1,66 @@
+"""scikit-learn's own checks, and what the learner adds to them."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dagpost as dp
+from dagpost.errors import InputError
+
+SIM = dp.simulate(nodes=4, observations=200, seed=3)
+FRAME = SIM.train.frame().set_axis(["raf", "mek", "erk", "akt"], axis=1)
+
+
+@parametrize_with_checks([dp.StructureLearner(method="exact", draws=20)])
+@pytest.mark.filterwarnings("ignore::dagpost.errors.DataWarning")
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_fitted_attributes():
+    learner = dp.StructureLearner(method="exact").fit(FRAME)
+    assert list(learner.feature_names_in_) == list(FRAME.columns) and learner.n_features_in_ == 4
+    assert isinstance(learner.posterior_, dp.Posterior)
+    assert nx.is_directed_acyclic_graph(learner.causal_graph_)
+    assert set(learner.causal_graph_.nodes) == set(FRAME.columns)
+    assert list(learner.adjacency_matrix_.index) == list(FRAME.columns)
+    for cause, effect in learner.causal_graph_.edges:
+        assert learner.adjacency_matrix_.loc[cause, effect] == 1
+        assert learner.edge_probabilities_.loc[cause, effect] > 0.5
+    assert learner.adjacency_matrix_.to_numpy().sum() == learner.causal_graph_.number_of_edges()
+
+
+def test_units_do_not_matter_unless_asked_to():
+    other = FRAME.assign(mek=1000 * FRAME.mek + 5)
+    one, two = (clone(dp.StructureLearner(method="exact")).fit(f).edge_probabilities_ for f in (FRAME, other))
+    pd.testing.assert_frame_equal(one, two)
+    raw = dp.StructureLearner("linear", method="exact", noise=0.1, standardise=False).fit(FRAME)
+    np.testing.assert_array_equal(raw.edge_probabilities_, dp.fit(FRAME, method="exact").edge_probabilities)
+
+
+def test_interventions_and_options_reach_the_method():
+    mask = np.zeros(FRAME.shape, dtype=bool)
+    mask[:50, 1] = True
+    learner = dp.StructureLearner(method="exact", options={"parameters": True}, draws=10)
+    fitted = learner.fit(FRAME, interventions=mask)
+    assert len(fitted.posterior_) == 10
+    assert (fitted.edge_probabilities_ != dp.StructureLearner(method="exact").fit(FRAME).edge_probabilities_).any(
+        axis=None
+    )
+    with pytest.raises(InputError, match="unknown model 'liner'"):
+        dp.StructureLearner("liner").fit(FRAME)
+
+
+def test_pgmpy():
+    pytest.importorskip("pgmpy")
+    learner = dp.StructureLearner(method="exact").fit(FRAME)
+    assert set(dp.to_pgmpy(learner).edges()) == set(learner.causal_graph_.edges)
+
+
+def test_without_pgmpy(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pgmpy.base", None)
+    with pytest.raises(InputError, match="pip install pgmpy"):
+        dp.to_pgmpy(dp.fit(FRAME, method="exact"))
