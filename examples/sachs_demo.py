@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import dagpost as dp
-from dagpost.report import draw_figure, has_matplotlib
+from dagpost.report import drawn, has_matplotlib
 
 
 def main() -> None:
@@ -45,11 +45,10 @@ def write(post: dp.Posterior, folder: Path) -> None:
     """The edge table, the posterior, and a figure where matplotlib is installed."""
     folder.mkdir(parents=True, exist_ok=True)
     table = post.edge_table()
-    table.to_csv(folder / "edges.csv", index=False)
-    if hasattr(post, "save"):
-        post.save(folder / "posterior.nc", overwrite=True)
+    post.export(folder / "edges.csv", overwrite=True)
+    post.save(folder / "posterior.nc", overwrite=True)
     if has_matplotlib():
-        draw_figure({"names": post.names, "edges": table.to_dict("records")}, folder / "edges.png")
+        (folder / "edges.png").write_bytes(drawn({"names": post.names, "edges": table.to_dict("records")}))
     print(f"\nwritten to {folder}: {', '.join(sorted(p.name for p in folder.iterdir()))}")
 
 

@@ -93,15 +93,11 @@ class StructureLearner(BaseEstimator):
 
 
 def likely_dag(post: Posterior) -> nx.DiGraph:
-    """The edges more probable than not, from the most probable down, each unless it closes a cycle."""
-    graph = nx.DiGraph()
+    """The consensus graph by name, with the probability of each edge."""
+    graph, marginals = nx.DiGraph(), post.edge_marginals
     graph.add_nodes_from(post.names)
-    table = post.edge_table()
-    for cause, effect, probability in zip(table.cause, table.effect, table.probability.tolist()):
-        if probability <= 0.5:
-            break
-        if not nx.has_path(graph, effect, cause):
-            graph.add_edge(cause, effect, probability=probability)
+    for i, j in zip(*np.nonzero(post.consensus_graph())):
+        graph.add_edge(post.names[i], post.names[j], probability=float(marginals[i, j]))
     return graph
 
 

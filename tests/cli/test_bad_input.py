@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 import dagpost as dp
-from dagpost.data.interventions import with_named_interventions
+from dagpost.data import as_dataset
 from dagpost.dibs.latent import InnerProduct
 
 RNG = np.random.default_rng(0)
@@ -217,10 +217,10 @@ def test_an_accelerator_that_is_not_there(dagpost, table, tmp_path, monkeypatch)
 
 
 MASKS = {
-    "wrong shape": (pd.DataFrame(np.zeros((49, 3)), columns=list("abc")), "49 rows, the data 50"),
+    "wrong shape": (pd.DataFrame(np.zeros((49, 3)), columns=list("abc")), "mask has shape"),
     "wrong values": (pd.DataFrame(np.full((50, 3), 2), columns=list("abc")), "other than True/False or 0/1"),
     "unknown column": (pd.DataFrame(np.zeros((50, 1)), columns=["bb"]), "unknown column"),
-    "unknown target": (pd.DataFrame({"target": ["a"] * 49 + ["B"]}), "row 50: no column is called 'B'"),
+    "unknown target": (pd.DataFrame({"target": ["a"] * 49 + ["B"]}), "row 50 was intervened on at 'B'"),
     "everywhere": (pd.DataFrame({"target": ["c"] * 50}), "node 'c' was intervened on in every row"),
 }
 
@@ -232,7 +232,7 @@ def test_intervention_masks(case, dagpost, tmp_path):
     mask.to_csv("mask.csv", index=False)
     assert_refused(dagpost("fit", "t.csv", "--interventions", "mask.csv"), message, tmp_path / "run")
     with pytest.raises(dp.InputError, match=message):
-        dp.fit(with_named_interventions(GOOD, "mask.csv"), method="exact")
+        dp.fit(as_dataset(GOOD, interventions="mask.csv"), method="exact")
 
 
 ACCEPTED = {

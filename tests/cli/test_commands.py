@@ -10,7 +10,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.cli import options
-from dagpost.data.interventions import with_named_interventions
+from dagpost.data import as_dataset
 from dagpost.methods import METHODS, needed_memory
 from dagpost.models import MODELS
 from dagpost.priors import PRIORS
@@ -69,7 +69,7 @@ def test_a_column_names_the_interventions(dagpost, table, tmp_path):
     pd.DataFrame(mask.astype(int), columns=list("abc")).to_csv("mask.csv", index=False)
     same = dagpost("exact", table, "--interventions", "mask.csv", "--json", "--out", "second")
     assert json.loads(ended.out)["edges"] == json.loads(same.out)["edges"]
-    named = with_named_interventions(frame.assign(what=target), "what")
+    named = as_dataset(frame.assign(what=target), interventions="what")
     np.testing.assert_array_equal(named.intervened, mask)
 
 

@@ -46,7 +46,7 @@ def test_nothing_means_observed(targets):
         (["a", "b"], "2 intervention targets for 4 rows"),
         (pd.Series([1, 0, 0, 1]), "the intervention target in row 1 is 1: give the name of a column"),
         (np.array([1, 0, 0, 1]), "mask has shape"),
-        ("a", "names a column, but the data are no frame and no file"),
+        ("a", "interventions 'a': neither a column of the table nor a file"),
     ],
 )
 def test_faults_are_named(targets, message):
@@ -64,7 +64,7 @@ def test_a_column_of_the_table_can_hold_the_targets(tmp_path):
         assert data.names == NAMES
         np.testing.assert_array_equal(data.intervened, MASK)
         np.testing.assert_allclose(data.values, GOOD)
-    with pytest.raises(InputError, match="'tarket', is unknown: did you mean 'target'"):
+    with pytest.raises(InputError, match=r"neither a column of the table nor a file \(did you mean 'target'"):
         as_dataset(frame, interventions="tarket")
     with pytest.raises(InputError, match="column 'target', row 1 holds 'a', not a number"):
         as_dataset(frame)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dagpost.atomic import write_atomically
 from dagpost.cli.messages import as_json
 from dagpost.errors import InputError, printable
 
@@ -85,44 +85,25 @@ def _hold(handle: int) -> bool:
     return os.fstat(handle).st_nlink > 0  # else its holder removed it between our two calls
 
 
-def write_text(path: Path, text: str) -> None:
-    """All of it or nothing: written beside the target, then moved over it."""
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
-
-
-def write_whole(path: Path, write: Any) -> None:
-    """`write(part)` makes a file that then takes its place under `path`."""
-    handle, name = tempfile.mkstemp(prefix=".part-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    part = Path(name)
+def write(path: Path, content: str | bytes) -> None:
+    """All of it or nothing, in place of what was there."""
+    data = content.encode() if isinstance(content, str) else content
     try:
-        write(part)
-        part.chmod(0o644)
-        part.replace(path)
+        write_atomically(path, data, overwrite=True)
     except OSError as error:
-        raise InputError(f"{_shown(path)}: cannot be written ({error.strerror or error})") from None
-    finally:
-        part.unlink(missing_ok=True)
+        raise InputError(f"{_shown(path)}: {error.strerror or error}") from None
 
 
 def save(post: Posterior, folder: Path, summary: dict[str, Any], text: str) -> list[str]:
     """Write the results; the summary last, so that a folder with a summary is complete."""
-    written = []
-    if hasattr(post, "save"):
-        write_whole(folder / POSTERIOR, lambda part: post.save(part, overwrite=True))  # type: ignore[attr-defined]
-        written.append(POSTERIOR)
-    table = post.edge_table()
-    for column in ("cause", "effect"):
-        table[column] = [_cell(name) for name in table[column]]
-    write_whole(folder / EDGES, lambda part: table.to_csv(part, index=False))
-    write_text(folder / TEXT, text)
-    write_text(folder / SUMMARY, as_json(summary))
-    return [*written, EDGES, TEXT, SUMMARY]
-
-
-def _cell(name: str) -> str:
-    """The name as a spreadsheet can hold it: what would start a formula gets an apostrophe."""
-    return "'" + name if name[:1] in ("=", "+", "-", "@") else name
+    try:
+        post.save(folder / POSTERIOR, overwrite=True)
+        post.export(folder / EDGES, overwrite=True)
+    except OSError as error:
+        raise InputError(f"{_shown(folder)}: {error.strerror or error}") from None
+    write(folder / TEXT, text)
+    write(folder / SUMMARY, as_json(summary))
+    return list(RESULTS)
 
 
 def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dagpost.cli import options as o
 from dagpost.cli.messages import say
-from dagpost.cli.output import output_folder, read_summary, write_text, write_whole
+from dagpost.cli.output import output_folder, read_summary, write
 
 EXAMPLES = """Examples:
 
@@ -19,13 +19,13 @@ TEXT, FIGURE = "report.txt", "report.png"
 def report(run: o.Run, overwrite: o.Overwrite = False, quiet: o.Quiet = False) -> None:
     """Write report.txt and report.png into the folder of a run; the figure needs matplotlib (`dagpost[report]`)."""
     summary = read_summary(run)
-    from dagpost.report import draw_figure, has_matplotlib, text_report
+    from dagpost.report import drawn, has_matplotlib, text_report
 
     with output_folder(run, (TEXT, FIGURE), overwrite) as folder:
-        write_text(folder / TEXT, text_report(summary))
+        write(folder / TEXT, text_report(summary))
         written = [TEXT]
         if has_matplotlib():
-            write_whole(folder / FIGURE, lambda part: draw_figure(summary, part))
+            write(folder / FIGURE, drawn(summary))
             written.append(FIGURE)
         else:
             say(f"no {FIGURE}: matplotlib is not installed; pip install 'dagpost[report]' brings it")

@@ -9,7 +9,7 @@ import typer
 from dagpost.cli import options as o
 from dagpost.cli.environment import prepare
 from dagpost.cli.messages import as_json, emit, say
-from dagpost.cli.output import output_folder, write_text
+from dagpost.cli.output import output_folder, write
 
 EXAMPLES = """Examples:
 
@@ -57,9 +57,9 @@ def simulate(
         files[INTERVENTIONAL] = _joined(sim.interventional)
     with output_folder(out, (*files, INTERVENTIONAL, GRAPH, SUMMARY), overwrite) as folder:
         for name, frame in files.items():
-            write_text(folder / name, frame.to_csv(index=False))
-        write_text(folder / GRAPH, "cause,effect\n" + "".join(f"{a},{b}\n" for a, b in edges))
-        write_text(folder / SUMMARY, as_json(summary))
+            write(folder / name, frame.to_csv(index=False))
+        write(folder / GRAPH, "cause,effect\n" + "".join(f"{a},{b}\n" for a, b in edges))
+        write(folder / SUMMARY, as_json(summary))
     say(f"{len(edges)} edges on {nodes} nodes, {observations} rows, written to {folder}", quiet)
     if json:
         emit(as_json(summary))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -17,8 +17,8 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def draw_figure(summary: dict[str, Any], path: Path) -> None:
-    """Write the picture as PNG."""
+def drawn(summary: dict[str, Any]) -> bytes:
+    """The picture as PNG."""
     from matplotlib.figure import Figure
 
     names = [_label(name) for name in summary["names"]]
@@ -29,7 +29,9 @@ def draw_figure(summary: dict[str, Any], path: Path) -> None:
     _heat_map(axes[-1], figure, names, probabilities)
     if both:
         _graph(axes[0], names, probabilities)
-    figure.savefig(path, format="png", dpi=150)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=150)
+    return out.getvalue()
 
 
 def edge_matrix(summary: dict[str, Any]) -> np.ndarray:
