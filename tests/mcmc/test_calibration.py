@@ -22,7 +22,7 @@ CASES = {"bge": (dp.BGe(), dp.Uniform()), "linear": (dp.LinearGaussian(), dp.Erd
 
 @pytest.mark.parametrize("case", CASES)
 def test_auto_is_calibrated(case):
-    check(*CASES[case], simulations=50, nodes=5)
+    check(*CASES[case], simulations=25, nodes=5)
 
 
 @pytest.mark.slow

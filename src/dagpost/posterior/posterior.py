@@ -153,11 +153,8 @@ class Posterior:
 
     def merged(self) -> Posterior:
         """Identical graphs (with identical parameters) joined into one, their weights added up."""
-        leaves = [np.asarray(leaf).reshape(len(self), -1) for leaf in jax.tree.leaves(self.theta)]
-        rows = [
-            b"".join(part[m].tobytes() for part in (self.graphs.reshape(len(self), -1), *leaves))
-            for m in range(len(self))
-        ]
+        parts = [np.asarray(leaf).reshape(len(self), -1) for leaf in (self.graphs, *jax.tree.leaves(self.theta))]
+        rows = [b"".join(part[m].tobytes() for part in parts) for m in range(len(self))]
         first: dict[bytes, int] = {}
         member = np.array([first.setdefault(row, len(first)) for row in rows])
         if len(first) == len(self):
