@@ -54,7 +54,7 @@ def run(method, sets, seed):
 
 @pytest.mark.parametrize("method", SMALL)
 def test_every_graph_honours_it(method):
-    run(method, 2 if method in COMPILED_ANEW else 200, seed=0)
+    run(method, 2 if method in COMPILED_ANEW else 100, seed=0)
 
 
 @pytest.mark.slow

@@ -10,16 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
 from dagpost.data import Dataset, check_for_inference
 from dagpost.errors import DataWarning, InputError, nearest, positive, printable
 from dagpost.models import MODELS, Model, as_model
 from dagpost.priors import GraphPrior, as_prior
-
-GRAIN = 2.0**-24
-"""Standardised values are rounded to this: the unit a column came in then leaves no trace in the last digits, and
-the same table in other units gives the same chains, draw for draw."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +70,13 @@ def assume(
 
 
 def in_standard_units(data: Dataset) -> Dataset:
-    """Checked, standardised, and rounded to `GRAIN`."""
+    """Checked, standardised and rounded."""
     if data.observations == 2:
         raise InputError("the table has 2 rows: standardised columns would all look alike, give more rows")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # scales will not matter, and the rest is said again later
         check_for_inference(data)
-    scaled = data.standardised()
-    return replace(scaled, values=np.round(scaled.values / GRAIN) * GRAIN)
+    return data.standardised().rounded()
 
 
 def _about_columns(data: Dataset) -> dict[str, str]:

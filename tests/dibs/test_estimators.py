@@ -185,10 +185,10 @@ def test_flips_beat_the_score_function(particle):
     model = dp.BGe()
     exact = exact_evidence_gradient(model, scores)
     off = ~np.eye(D, dtype=bool)
-    flips = np.stack([np.asarray(flip_gradient(model, scores, 8, s, D)) for s in range(300)])
+    flips = np.stack([np.asarray(flip_gradient(model, scores, 8, s, D)) for s in range(150)])
     table = model.evidence_table(model.summarise(DATA))
     evidence = lambda g, t: jax.vmap(lambda c, j: soft_evidence(table, c, j, 0), in_axes=(1, 0))(g, jnp.arange(D))  # noqa: E731
-    noise = jax.random.logistic(jax.random.key(9), (300, 8, D, D))
+    noise = jax.random.logistic(jax.random.key(9), (150, 8, D, D))
     plain = jax.vmap(
         lambda n: jax.grad(lambda s: surrogate(Estimator("score", "family", 8), evidence, s, (), ALPHA, n))(scores)
     )(noise)

@@ -107,7 +107,9 @@ def test_chunks_do_not_change_the_step(name):
         np.testing.assert_allclose(a, b, atol=2e-5)
 
 
-@pytest.mark.parametrize("limit, particles, samples", [(1.0, 30, 128), (0.02, 2, 128), (1e-3, 1, 15)])
+@pytest.mark.parametrize(
+    "limit, particles, samples", [pytest.param(1.0, 30, 128, marks=pytest.mark.slow), (0.02, 2, 128), (1e-3, 1, 15)]
+)
 def test_memory_limit_holds(limit, particles, samples):
     """XLA's own account of the memory that a compiled step takes for its intermediate values."""
     model = dp.MlpGaussian()

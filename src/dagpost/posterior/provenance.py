@@ -53,12 +53,13 @@ def with_data(post: AnyPosterior, data: Any, interventions: Any = None) -> AnyPo
     """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
     table = replace(aligned(as_dataset(data, interventions=interventions), post.names), names=post.names)
     expected = post.info.get("data_hash")
-    if expected is not None and table.fingerprint != expected:
-        if post.info.get("scaling") is not None and table.scaling is None:
-            table = table.standardised()  # the posterior was fitted to standardised data
-        if table.fingerprint != expected:
-            raise InputError(
-                "these are not the data that the posterior was fitted to: give the same rows, columns, standardising "
-                "and interventions"
-            )
-    return replace(post, data=table)
+    candidates = [table]
+    if post.info.get("scaling") is not None and table.scaling is None:  # it was fitted to standardised data
+        candidates += [table.standardised(), table.standardised().rounded()]
+    for candidate in candidates:
+        if expected is None or candidate.fingerprint == expected:
+            return replace(post, data=candidate)
+    raise InputError(
+        "these are not the data that the posterior was fitted to: give the same rows, columns, standardising and "
+        "interventions"
+    )
