@@ -233,7 +233,7 @@ def test_a_stopped_run_goes_on(dagpost, table, tmp_path, monkeypatch):
     monkeypatch.setattr("dagpost.methods.fit", stand_in)
     monkeypatch.setattr("sys.argv", ["dagpost", "fit", "my table.csv"])
     ended = dagpost("fit", table)
-    assert ended.code == 143 and "Go on with: dagpost fit 'my table.csv' --resume" in ended.err
+    assert ended.code == 143 and "go on with: dagpost fit 'my table.csv' --resume" in ended.err
     assert written(tmp_path / "run") == {"checkpoint"}
     ended = dagpost("fit", table)
     assert ended.code == 2 and "holds a run that was stopped" in ended.err

@@ -12,7 +12,7 @@ import typer
 
 from dagpost import __version__
 from dagpost.cli import bench, exact, fit, report, show, simulate
-from dagpost.cli.messages import complain, emit, plain_warnings
+from dagpost.cli.messages import complain, emit, plain_warnings, say
 from dagpost.errors import InputError, RunError
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -80,7 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not codes:
             raise
         code = codes[0]
-    return codes[0] if codes else code
+    code = codes[0] if codes else code
+    if code in ENDINGS.values():
+        say("dagpost: stopped", quiet=False)
+    return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -91,7 +91,7 @@ def infer(request: Request) -> None:
                 assumed.data, assumed.model, assumed.prior, assumed.method, seed=request.seed, **options
             )  # fmt: skip
         except KeyboardInterrupt as stop:
-            say(f"dagpost: stopped. {_how_to_go_on(options)}", request.quiet)
+            say(f"dagpost: {_how_to_go_on(options)}", request.quiet)
             if hasattr(stop, "exit_code"):  # it saved its state first
                 raise typer.Exit(stop.exit_code) from None  # type: ignore[attr-defined]
             raise
@@ -125,9 +125,9 @@ def _checkpoints(request: Request, method: str, folder: Path, fit: Any) -> dict[
 
 def _how_to_go_on(options: dict[str, Any]) -> str:
     if "checkpoint" not in options or not options["checkpoint"].exists():
-        return "Nothing was written."
+        return "nothing was written."
     arguments = [a for a in sys.argv[1:] if a != "--resume"]
-    return "Go on with: " + shlex.join(["dagpost", *arguments, "--resume"])
+    return "go on with: " + shlex.join(["dagpost", *arguments, "--resume"])
 
 
 def explained(said: dict[str, str] | Any) -> str:
