@@ -56,7 +56,8 @@ sys.exit(code)
 """Counts what XLA compiles: what comes out of the cache does not pass here."""
 
 
-@pytest.mark.parametrize("model, again", [("linear", ["_several"]), pytest.param("mlp", [], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model, again", [("linear", ["_several"]), ("mlp", [])])
 def test_a_second_run_hardly_compiles(model, again, table, tmp_path):
     """Nothing at all, but for the steps of DiBS with closed-form families: XLA does not cache code that calls back."""
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}

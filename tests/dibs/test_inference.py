@@ -94,7 +94,7 @@ def test_looking_does_not_change_the_run():
     np.testing.assert_array_equal(plain.theta, watched.theta)
 
 
-@pytest.mark.parametrize("name", ["linear", "mlp"])
+@pytest.mark.parametrize("name", ["linear", pytest.param("mlp", marks=pytest.mark.slow)])
 def test_chunks_do_not_change_the_step(name):
     model = as_model(name)
     settings = quick(model, estimator=Estimator("gumbel", "family", 4), collapsed=False)
