@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import shutil
 import sys
@@ -82,7 +81,7 @@ def infer(request: Request) -> None:
     if request.quiet:
         options["progress"] = False
     with output_folder(request.out, RESULTS, request.overwrite) as folder:
-        options |= _checkpoints(request, assumed.method, folder, fit)
+        options |= _checkpoints(request, assumed.method, folder)
         say(f"{printable(Path(request.table).name)}: {data!r}"[:300], request.quiet)
         say(explained(assumed.said), request.quiet)
         began = time.perf_counter()
@@ -106,9 +105,9 @@ def infer(request: Request) -> None:
         emit(as_json(summary))
 
 
-def _checkpoints(request: Request, method: str, folder: Path, fit: Any) -> dict[str, Any]:
-    """The arguments that let a stopped run go on, where `fit` and the method know them."""
-    if method == "exact" or "checkpoint" not in inspect.signature(fit).parameters:
+def _checkpoints(request: Request, method: str, folder: Path) -> dict[str, Any]:
+    """The arguments that let a stopped run go on, where the method knows them."""
+    if method == "exact":
         if request.resume or request.checkpoint_every is not None:
             raise InputError(f"method {method!r} keeps no checkpoints here: leave out --resume and --checkpoint-every")
         return {}

@@ -8,8 +8,7 @@ import stat
 import zlib
 from pathlib import Path
 
-from dagpost.data.names import printable
-from dagpost.errors import InputError
+from dagpost.errors import InputError, printable
 
 
 def existing_file(path: str | os.PathLike[str], what: str, kinds: str) -> tuple[Path, str]:

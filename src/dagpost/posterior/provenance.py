@@ -55,7 +55,8 @@ def with_data(post: AnyPosterior, data: Any, interventions: Any = None) -> AnyPo
     expected = post.info.get("data_hash")
     candidates = [table]
     if post.info.get("scaling") is not None and table.scaling is None:  # it was fitted to standardised data
-        candidates += [table.standardised(), table.standardised().rounded()]
+        scaled = table.standardised()
+        candidates += [scaled, scaled.rounded()]
     for candidate in candidates:
         if expected is None or candidate.fingerprint == expected:
             return replace(post, data=candidate)

@@ -9,6 +9,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from dagpost.posterior.consensus import consensus
+
 LARGEST_GRAPH = 30
 """More nodes than this are shown as a heat map alone."""
 
@@ -43,19 +45,6 @@ def edge_matrix(summary: dict[str, Any]) -> np.ndarray:
     return out
 
 
-def likely_graph(probabilities: np.ndarray, least: float = 0.5) -> nx.DiGraph:
-    """Edges from the most probable down, down to `least`, each unless it closes a cycle."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(probabilities)))
-    for flat in np.argsort(-probabilities, axis=None, kind="stable"):
-        i, j = (int(k) for k in np.unravel_index(flat, probabilities.shape))
-        if probabilities[i, j] < least:
-            break
-        if not nx.has_path(graph, j, i):
-            graph.add_edge(i, j)
-    return graph
-
-
 def _label(name: str) -> str:
     """The name without mathematics, cut to fit."""
     return (name if len(name) <= 18 else name[:17] + "…").replace("$", r"\$")
@@ -73,7 +62,7 @@ def _heat_map(axes: Any, figure: Any, names: list[str], probabilities: np.ndarra
 
 
 def _graph(axes: Any, names: list[str], probabilities: np.ndarray) -> None:
-    graph = likely_graph(probabilities)
+    graph = nx.DiGraph(consensus(probabilities, np.nextafter(0.5, 0)))  # an edge of one half is drawn
     places = {}
     for depth, layer in enumerate(nx.topological_generations(graph)):
         for k, node in enumerate(sorted(layer)):
