@@ -55,8 +55,11 @@ def scores(post: Posterior, truth: np.ndarray) -> dict[str, float]:
 # ---- dibs-lib
 
 
-def their_method(name: str, sim: dp.Simulation, beta: float = 1.0):
-    """dibs-lib with the published settings on the training data; `beta` is the slope of beta."""
+def their_method(name: str, sim: dp.Simulation, beta: float = 1.0, shift: float = 0.5):
+    """dibs-lib with the published settings on the training data; `beta` is the slope of beta.
+
+    Linear particles start with weights from the prior that are moved away from zero by `shift`, dibs-lib's `min_edge`.
+    """
     from dibs.inference import JointDiBS, MarginalDiBS
     from dibs.models.graph import ErdosReniDAGDistribution
     from dibs.models.linearGaussian import BGe, LinearGaussian
@@ -71,7 +74,8 @@ def their_method(name: str, sim: dp.Simulation, beta: float = 1.0):
         kernel = {"h": bandwidth_z}
         return MarginalDiBS(likelihood_model=BGe(n_vars=d), kernel_param=kernel, grad_estimator_z="score", **options)
     kernel = {"h_latent": bandwidth_z, "h_theta": bandwidth_theta}
-    model = LinearGaussian(n_vars=d) if name == "linear" else DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
+    linear, network = LinearGaussian(n_vars=d, min_edge=shift), DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
+    model = linear if name == "linear" else network
     return JointDiBS(likelihood_model=model, kernel_param=kernel, **options)
 
 

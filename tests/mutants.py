@@ -1,6 +1,6 @@
 """Plant one formula error at a time and see that a test catches it.
 
-    python tests/mutants.py [word to select mutants by]
+    python tests/mutants.py [word to select mutants by] [--jobs 2]
 
 Each mutant is a copy of the source with one replacement, on which the named tests run. A mutant that
 survives is a hole in the tests: the command then ends with exit code 1.
@@ -8,12 +8,14 @@ survives is a hole in the tests: the command then ends with exit code 1.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -87,24 +89,30 @@ def caught(file: str, right: str, wrong: str, tests: str) -> bool:
         if text.count(right) != 1:
             raise SystemExit(f"{file}: the text to replace stands there {text.count(right)} times: {right!r}")
         path.write_text(text.replace(right, wrong))
-        environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(Path(folder) / "numba")}
+        places = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH", "")]))
+        environment = {**os.environ, "PYTHONPATH": places, "NUMBA_CACHE_DIR": str(Path(folder) / "numba")}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(ROOT / "tests" / tests)]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         return done.returncode == 1
 
 
 def main() -> None:
-    chosen = [m for m in MUTANTS if len(sys.argv) < 2 or any(sys.argv[1] in part for part in m)]
-    survivors = 0
-    for number, mutant in enumerate(chosen, start=1):
-        started = time.perf_counter()
-        noticed = caught(*mutant)
-        survivors += not noticed
-        verdict = "caught  " if noticed else "SURVIVED"
-        print(
-            f"{number:>3}/{len(chosen)} {verdict} {mutant[0]}: {mutant[2]!r:.80} ({time.perf_counter() - started:.0f} s)",
-            flush=True,
-        )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("word", nargs="?", default="", help="to select mutants by")
+    parser.add_argument("--jobs", type=int, default=2, help="how many to try at the same time")
+    options = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if any(options.word in part for part in mutant)]
+    survivors, started = 0, time.perf_counter()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        running = {pool.submit(caught, *mutant): mutant for mutant in chosen}
+        for number, done in enumerate(as_completed(running), start=1):
+            mutant, noticed = running[done], done.result()
+            survivors += not noticed
+            verdict = "caught  " if noticed else "SURVIVED"
+            took = time.perf_counter() - started
+            print(
+                f"{number:>3}/{len(chosen)} {verdict} {mutant[0]}: {mutant[2]!r:.80} (after {took:.0f} s)", flush=True
+            )
     print(f"{len(chosen) - survivors} of {len(chosen)} planted errors caught")
     sys.exit(1 if survivors else 0)
 
