@@ -7,6 +7,7 @@ from dagpost.dibs.presets import default_settings, paper_settings
 from dagpost.dibs.schedules import Constant, Geometric, Linear, Reheated
 from dagpost.dibs.settings import RmsProp, Settings
 from dagpost.dibs.svgd import Snapshot
+from dagpost.dibs.together import infer_together
 
 __all__ = [
     "Constant",
@@ -21,5 +22,6 @@ __all__ = [
     "Snapshot",
     "default_settings",
     "infer",
+    "infer_together",
     "paper_settings",
 ]

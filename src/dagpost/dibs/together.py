@@ -1,0 +1,95 @@
+"""DiBS on many data sets of one shape at once: what a GPU has room for, one run alone does not fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dagpost.data import Dataset
+from dagpost.dibs.inference import prepare
+from dagpost.dibs.particles import to_posterior
+from dagpost.dibs.settings import Settings
+from dagpost.dibs.svgd import Snapshot, State, initial_state, snapshot, step
+from dagpost.dibs.target import Target
+from dagpost.errors import InputError, RunError
+from dagpost.models import Model
+from dagpost.posterior import Posterior
+from dagpost.priors import GraphPrior
+from dagpost.progress import progress_bar
+from dagpost.randomness import key_from_seed
+
+Outcome = Posterior | InputError | RunError
+
+
+def infer_together(
+    data: Sequence[Dataset],
+    model: Model,
+    prior: GraphPrior,
+    settings: Settings,
+    *,
+    seeds: Sequence[int],
+    particles: int = 30,
+    method: str = "dibs",
+    callback: Callable[[int, Snapshot], None] | None = None,
+    every: int | None = None,
+    progress: bool | None = None,
+) -> list[Outcome]:
+    """What `infer` gives for each data set and its seed, up to rounding; or the error that it would raise.
+
+    The sets have the same number of rows and columns. They share `settings.memory_limit`. `callback(number, snapshot)`
+    sees the particles of every set after each `every` steps.
+    """
+    shapes = {(one.observations, one.nodes) for one in data}
+    if len(shapes) != 1 or len(data) != len(seeds):
+        raise InputError(f"{len(data)} data sets, {len(seeds)} seeds, shapes {sorted(shapes)}: give sets of one shape")
+    shared = replace(settings, memory_limit=settings.memory_limit / len(data))
+    prepared = [prepare(model, prior, shared, one, particles) for one in data]
+    target = prepared[0].target._replace(on_host=False)  # nothing leaves the device
+    keys = [jax.random.split(key_from_seed(seed)) for seed in seeds]
+    states = _stacked([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
+    used = _stacked([one.used for one in prepared])
+    every, done = every or max(1, settings.steps // 20), 0
+    with progress_bar(f"{method}, {len(data)} data sets", settings.steps, progress) as advance:
+        while done < settings.steps:
+            count = min(every - done % every, settings.steps - done)
+            states = _several_together(target, states, used, count)
+            jax.block_until_ready(states)
+            done += count
+            advance(count)
+            if callback is not None:
+                for number in range(len(data)):
+                    callback(number, snapshot(target, _one(states, number)))
+    return [
+        _finished(target, _one(states, number), one, prepared[number].stats, keys[number][1], method)
+        for number, one in enumerate(data)
+    ]
+
+
+@partial(jax.jit, static_argnums=0)
+def _several_together(target: Target, states: State, stats: Any, count: Any) -> State:
+    several = lambda state, stats: jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)  # noqa: E731
+    return jax.vmap(several)(states, stats)
+
+
+def _finished(target: Target, state: State, data: Dataset, stats: Any, key: Any, method: str) -> Outcome:
+    last = snapshot(target, state)
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((last.z, last.theta))):
+        return RunError(f"a particle became infinite within {last.step} steps")
+    try:
+        return to_posterior(target, last, data, stats, key, method, progress=False)
+    except InputError as error:  # no particle is a DAG
+        return error
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def _one(tree: Any, number: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[number], tree)
