@@ -2,6 +2,7 @@
 
 import errno
 import io
+import itertools
 import os
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -217,6 +218,25 @@ def test_xarray_reads_the_file_as_arviz_lays_it_out(tmp_path):
     assert list(tree["posterior/cause"].values) == list(post.names)
     assert tree["sample_stats/log_weight"].shape == (1, 20)
     np.testing.assert_array_equal(tree["edges/probability"], post.edge_marginals)
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+def test_arviz_reads_the_file_and_the_tree(tmp_path):
+    arviz = pytest.importorskip("arviz")
+    post = dp.exact(SIM.train, "linear", parameters=True, draws=40)
+    tree = post.to_xarray()
+    in_memory = arviz.InferenceData.from_datatree(tree) if hasattr(arviz, "InferenceData") else tree
+    for found in (arviz.from_netcdf(post.save(tmp_path / "a.nc")), in_memory):
+        table = arviz.summary(found, var_names=["graph"], kind="stats", round_to="none")
+        expected = {f"graph[{a}, {b}]": post.graphs[:, i, j].mean() for (i, a), (j, b) in pairs(post.names)}
+        assert table["mean"].astype(float).to_dict() == pytest.approx(expected)
+        weights = found["posterior"]["theta"].to_numpy()[0]
+        np.testing.assert_array_equal(weights, post.theta)
+
+
+def pairs(names):
+    return itertools.product(enumerate(names), repeat=2)
 
 
 # ---- models and priors of one's own

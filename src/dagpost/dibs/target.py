@@ -10,6 +10,7 @@ from jax import lax
 
 from dagpost.dibs.estimators import Estimator, mapped, surrogate
 from dagpost.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
+from dagpost.dibs.host_calls import host_call
 from dagpost.dibs.latent import edge_probabilities, hard_graph, of_free_edges, soft_graph
 from dagpost.dibs.settings import Settings
 from dagpost.graphs import cyclicity
@@ -125,13 +126,21 @@ def _family_scores(target: Target, stats: Statistics, scale):
 
 
 def _evidence_on_host(table: ConjugateTable, graph):
-    def call(graphs, *fields):
-        flat = graphs.reshape(-1, *graphs.shape[-2:]) > 0.5
-        values = all_families(plain_table(ConjugateTable(*fields)), flat)
-        return values.reshape(graphs.shape[:-1]).astype(graphs.dtype)
-
     shape = jax.ShapeDtypeStruct(graph.shape[:-1], graph.dtype)
-    return jax.pure_callback(call, shape, lax.stop_gradient(graph), *table, vmap_method="legacy_vectorized")
+    return host_call("dagpost.evidence", _evidence, shape, lax.stop_gradient(graph), *table)
+
+
+def _evidence(graphs, *fields):
+    flat = graphs.reshape(-1, *graphs.shape[-2:]) > 0.5
+    return all_families(plain_table(ConjugateTable(*fields)), flat).reshape(graphs.shape[:-1])
+
+
+def _ratios(graphs, *fields):
+    return flip_ratios_on_host(ConjugateTable(*fields), graphs)
+
+
+def _mean_log_ratios(graphs, *fields):
+    return flip_ratios_on_host(ConjugateTable(*fields), graphs, mean_log=True)
 
 
 def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, table: Any):
@@ -140,11 +149,8 @@ def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, 
     hard = _over_particles(sampled, (scores,), noise, scores.shape[0])
     mean_log = estimator.objective == "mean-log"
     if target.on_host:
-
-        def call(graphs, *fields):
-            return flip_ratios_on_host(ConjugateTable(*fields), graphs, mean_log).astype(graphs.dtype)
-
-        ratios = jax.pure_callback(call, jax.ShapeDtypeStruct(scores.shape, scores.dtype), hard, *table)
+        named = ("dagpost.flips.mean-log", _mean_log_ratios) if mean_log else ("dagpost.flips.log-mean", _ratios)
+        ratios = host_call(*named, jax.ShapeDtypeStruct(scores.shape, scores.dtype), hard, *table)
     else:
         ratios = lax.map(lambda g: flip_ratios_in_jax(table, g[None], mean_log)[0], hard, batch_size=target.chunk)
     p = jax.nn.sigmoid(logits)
