@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dagpost import __version__
-from dagpost.cli import bench, exact, fit, report, show, simulate
+from dagpost.cli import bench, exact, fit, report, show, simulate, study
 from dagpost.cli.messages import complain, emit, plain_warnings, say
 from dagpost.errors import InputError, RunError
 
@@ -26,6 +26,7 @@ app.command("exact", epilog=exact.EXAMPLES)(exact.exact)
 app.command("show", epilog=show.EXAMPLES)(show.show)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command("study", epilog=study.EXAMPLES)(study.study)
 app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
 
 

@@ -4,6 +4,7 @@ from dagpost.graphs.acyclicity import cyclicity, cyclicity_gradient, find_cycle,
 from dagpost.graphs.distance import essential_hamming_distance, structural_hamming_distance
 from dagpost.graphs.enumeration import all_dags
 from dagpost.graphs.essential import consistent_extension, equivalent, essential_graph, in_class
+from dagpost.graphs.meek import literal_essential_graph
 from dagpost.graphs.reachability import descendants
 from dagpost.graphs.repair import with_few_parents, without_cycles
 
@@ -19,6 +20,7 @@ __all__ = [
     "find_cycle",
     "in_class",
     "is_acyclic",
+    "literal_essential_graph",
     "structural_hamming_distance",
     "topological_order",
     "with_few_parents",

@@ -1,0 +1,37 @@
+"""The paper's experiments as declarations, and their runner.
+
+A `Study` (`declared/`) lists its tasks and says how its table and figure are laid out. A `Task` is plain data; its
+words fix its random numbers and the name of its result file. `perform` turns a task into rows by one of the measures
+(`measures/`); `runner.run` does so for all tasks that are not finished, in this process, in several, or on a cluster;
+`collect` writes tables, a figure and where they come from; `page` puts them into docs/results.md.
+"""
+
+from dagpost.studies.collect import collect
+from dagpost.studies.declared import STUDIES, study_by_name
+from dagpost.studies.executors import Executor, cluster, here, processes, use_one_thread
+from dagpost.studies.page import renew_page
+from dagpost.studies.runner import chosen, numbered, run
+from dagpost.studies.store import Store
+from dagpost.studies.study import Layout, Scale, Study, known_extras
+from dagpost.studies.task import Task
+
+__all__ = [
+    "STUDIES",
+    "Executor",
+    "Layout",
+    "Scale",
+    "Store",
+    "Study",
+    "Task",
+    "chosen",
+    "cluster",
+    "collect",
+    "here",
+    "known_extras",
+    "numbered",
+    "processes",
+    "renew_page",
+    "run",
+    "study_by_name",
+    "use_one_thread",
+]

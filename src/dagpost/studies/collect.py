@@ -1,0 +1,59 @@
+"""From finished tasks to what is committed: table.csv, table.md, figure.png and provenance.json of a study."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from dagpost.studies.figures import drawn, has_matplotlib
+from dagpost.studies.provenance import command, gathered
+from dagpost.studies.store import Store
+from dagpost.studies.study import Scale, Study
+from dagpost.studies.tables import as_csv, markdown, tidy
+
+TABLE, MARKDOWN, FIGURE, PROVENANCE = "table.csv", "table.md", "figure.png", "provenance.json"
+
+
+@dataclass(frozen=True)
+class Collected:
+    """How many tasks the table rests on, of how many, and what was written where."""
+
+    finished: int
+    tasks: int
+    folder: Path
+    files: tuple[str, ...]
+
+
+def folder_of(study: Study, scale: Scale) -> str:
+    """Smoke tests have a folder of their own: their tables mean nothing."""
+    return f"{study.name}-smoke" if scale.smoke else study.name
+
+
+def collect(study: Study, scale: Scale, store: Store) -> Collected:
+    """Write the tables of a study from the tasks that are finished; the same tasks give the same bytes."""
+    tasks = study.tasks(scale)
+    results = [result for task in tasks if (result := store.get(task)) is not None]
+    name, files = folder_of(study, scale), []
+
+    def write(file: str, content: str | bytes) -> None:
+        store.write(name, file, content)
+        files.append(file)
+
+    if results:
+        rows = tidy(results)
+        write(TABLE, as_csv(rows))
+        write(MARKDOWN, markdown(study, rows))
+        if has_matplotlib():
+            write(FIGURE, drawn(study, rows))
+        record = {
+            "study": study.name,
+            "command": command(study.name, scale.seeds, scale.smoke, scale.include),
+            "seeds": "of each task from its own words (dagpost.studies.task); data sets or restarts 0 to "
+            f"{len(scale.replicates) - 1}",
+            "tasks": len(tasks),
+            "finished": len(results),
+            **gathered(results),
+        }
+        write(PROVENANCE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return Collected(len(results), len(tasks), store.folder / name, tuple(files))

@@ -1,0 +1,98 @@
+"""A figure for each study: boxes or lines, the paper's numbers as open diamonds where it gives any."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import Any
+
+from dagpost.studies.labels import HEADINGS, place, shown
+from dagpost.studies.study import Layout, Study
+from dagpost.studies.tables import Line, Row, summary
+
+
+def has_matplotlib() -> bool:
+    return find_spec("matplotlib") is not None
+
+
+def drawn(study: Study, rows: Iterable[Row]) -> bytes:
+    """The figure as PNG; a row of panels for each value of the layout's `panels`, a column for each metric."""
+    from matplotlib.figure import Figure
+
+    layout, lines = study.layout, summary(study, rows)
+    values = list(dict.fromkeys(line.names[layout.panels] for line in lines)) if layout.panels else [None]
+    metrics = list(layout.metrics)
+    tall = max(2.4, 0.22 * len({series(layout, line) for line in lines}) + 0.8)
+    figure = Figure(figsize=(max(7.0, 2.9 * len(metrics)), max(3.0, tall) * len(values)), layout="constrained")
+    axes = figure.subplots(len(values), len(metrics), squeeze=False)
+    draw = _boxes if layout.figure == "boxes" else _lines
+    for panels, value in zip(axes, values):
+        for number, (panel, metric) in enumerate(zip(panels, metrics)):
+            here = [
+                line
+                for line in lines
+                if line.metric == metric and (layout.panels is None or line.names[layout.panels] == value)
+            ]
+            draw(panel, layout, here, labelled=number == 0)
+            panel.set_title(layout.metrics[metric], fontsize=9)
+            panel.tick_params(labelsize=7)
+        if layout.panels:
+            panels[0].set_ylabel(shown(layout.panels, value), fontsize=9)
+    figure.suptitle(study.title, fontsize=10)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
+    return out.getvalue()
+
+
+def series(layout: Layout, line: Line) -> str:
+    """What tells lines or boxes of a panel apart."""
+    inside = {name: value for name, value in line.names.items() if name not in (layout.panels, layout.x)}
+    if layout.figure == "boxes":
+        inside = {name: value for name, value in line.names.items() if name != layout.panels}
+    words = [
+        f"{HEADINGS.get(name, name)} = {shown(name, value)}" if isinstance(value, int | float) else shown(name, value)
+        for name, value in inside.items()
+    ]
+    return ", ".join(words)
+
+
+def _boxes(panel: Any, layout: Layout, lines: list[Line], labelled: bool) -> None:
+    panel.boxplot([line.values for line in lines], orientation="horizontal", widths=0.6, flierprops={"markersize": 2})
+    names = [series(layout, line) for line in lines] if labelled else [""] * len(lines)
+    panel.set_yticks(range(1, len(lines) + 1), names)
+    panel.invert_yaxis()
+    theirs = [(k + 1, *line.paper) for k, line in enumerate(lines) if line.paper[0] is not None]
+    if theirs:
+        places, means, deviations = zip(*theirs)
+        panel.errorbar(
+            means, places, xerr=[sd or 0.0 for sd in deviations], fmt="D", markerfacecolor="none", color="tab:red",
+            markersize=4, linewidth=1, label="paper",
+        )  # fmt: skip
+        panel.legend(fontsize=6)
+
+
+def _lines(panel: Any, layout: Layout, lines: list[Line], labelled: bool) -> None:
+    column = layout.x
+    assert column is not None
+    ticks = sorted(dict.fromkeys(line.names[column] for line in lines), key=lambda value: place(column, value))
+    for k, name in enumerate(dict.fromkeys(series(layout, line) for line in lines)):
+        part = [line for line in lines if series(layout, line) == name and line.mean is not None]
+        part.sort(key=lambda line: ticks.index(line.names[column]))
+        places = [ticks.index(line.names[column]) for line in part]
+        panel.errorbar(
+            places, [line.mean for line in part], yerr=[line.sd or 0.0 for line in part], fmt="o-", markersize=3,
+            linewidth=1, elinewidth=0.6, color=f"C{k % 10}", label=name,
+        )  # fmt: skip
+        theirs = [(x, line.paper[0]) for x, line in zip(places, part) if line.paper[0] is not None]
+        if theirs:
+            panel.plot(
+                *zip(*theirs), marker="D", markerfacecolor="none", markersize=4, linestyle="--", linewidth=0.8,
+                color=f"C{k % 10}", label=f"{name}, paper",
+            )  # fmt: skip
+    panel.set_xticks(range(len(ticks)), [shown(column, v) for v in ticks], rotation=30 if len(ticks) > 6 else 0)
+    panel.set_xlabel(HEADINGS.get(column, column), fontsize=8)
+    if layout.logarithmic:
+        panel.set_yscale("log")
+    if labelled:
+        panel.legend(fontsize=5)

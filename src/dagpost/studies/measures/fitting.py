@@ -1,0 +1,93 @@
+"""From the plain words of a task to posteriors: model, method, options, and both weightings of DiBS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from dagpost.data import Dataset
+from dagpost.dibs import paper_settings
+from dagpost.dibs.inference import prepare
+from dagpost.dibs.latent import InnerProduct, ScalarEmbedding
+from dagpost.dibs.particles import to_posterior
+from dagpost.dibs.svgd import Snapshot
+from dagpost.errors import InputError
+from dagpost.methods import fit
+from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model, as_model
+from dagpost.posterior import Posterior
+from dagpost.priors import as_prior
+from dagpost.randomness import key_from_seed
+from dagpost.studies.dibs_lib import fit_dibs_lib
+
+WEIGHTED = ("dibs", "dibs-paper", "dibs-lib")
+"""Methods whose particles are shown twice: with equal weights, and weighted by their posterior (DiBS+)."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A posterior, or None where no particle is a DAG, and the columns that tell it from others of its task."""
+
+    columns: dict[str, Any]
+    posterior: Posterior | None
+
+
+def model_of(run: Mapping[str, Any]) -> Model:
+    """The model by name, with the hyperparameters that the task names."""
+    if "alpha_mu" in run:
+        return BGe(alpha_mu=run["alpha_mu"])
+    if "noise" in run:
+        kind = {"linear": LinearGaussian, "mlp": MlpGaussian}[run["model"]]
+        return kind(noise_variance=run["noise"])
+    return as_model(run["model"])
+
+
+def options_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `fit`."""
+    options = dict(run.get("options", {}))
+    if run.get("embedding") == "scalar":
+        options["embedding"] = ScalarEmbedding()
+    elif "latent" in run:
+        options["embedding"] = InnerProduct(run["latent"])
+    if "particles" in run:
+        options["particles"] = run["particles"]
+    return options
+
+
+def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iterator[Fitted]:
+    """All posteriors that one run gives: by weighting, and by step where the task asks for steps in between."""
+    model, method, options = model_of(run), run["method"], options_of(run)
+    if method == "dibs-lib":
+        yield from _both(method, fit_dibs_lib(data, model, prior, seed=seed, **options))
+        return
+    seen: list[Snapshot] = []
+    record = run.get("record")
+    if record:
+        options |= {"callback": seen.append, "every": gcd(*record)}
+    post = fit(data, model, prior, method, seed=seed, progress=False, **options)
+    name = f"{method}*" if method.startswith("bootstrap") and model.has_parameters else method
+    if not record:
+        yield from _both(name, post)
+        return
+    early = [s for s in seen if s.step in record and s.step != post.info["steps"]]
+    for snapshot in early:
+        yield from _both(name, _at(snapshot, data, model, prior, options), steps=snapshot.step, final=False)
+    yield from _both(name, post, steps=post.info["steps"], final=True)
+
+
+def _both(name: str, post: Posterior | None, **columns: Any) -> Iterator[Fitted]:
+    yield Fitted({"method": name, **columns}, post)
+    if name in WEIGHTED:
+        yield Fitted({"method": f"{name}+", **columns}, None if post is None else post.weighted("posterior"))
+
+
+def _at(snapshot: Snapshot, data: Dataset, model: Model, prior: str, options: Mapping[str, Any]) -> Posterior | None:
+    """The posterior as it stood after some steps; the schedules of "dibs-paper" do not know how many are to come."""
+    changes = {k: v for k, v in options.items() if k not in ("particles", "callback", "every")}
+    settings = paper_settings(model, data.nodes, data.observations, **changes)
+    target, _, stats = prepare(model, as_prior(prior), settings, data, len(snapshot.z))
+    try:
+        return to_posterior(target, snapshot, data, stats, key_from_seed(0), "dibs-paper")
+    except InputError:
+        return None  # every particle has a cycle

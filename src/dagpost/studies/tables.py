@@ -1,0 +1,147 @@
+"""From the results of tasks to tidy rows, their summary, CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dagpost.studies.labels import HEADINGS, place, shown
+from dagpost.studies.published import published
+from dagpost.studies.study import Layout, Study
+
+Row = dict[str, Any]
+DIGITS = 1
+
+
+def tidy(results: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """One row for each posterior that was measured, in the order of the tasks; columns tell what it was."""
+    rows = []
+    for result in results:
+        labels = {**result["task"]["data"], **result["task"]["run"]}
+        plain = {name: value for name, value in labels.items() if not isinstance(value, dict | list)}
+        rows += [{**plain, **row} for row in result["rows"]]
+    return rows
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Every digit of every number; nothing where a number is not known."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def selected(rows: Iterable[Row], layout: Layout) -> list[Row]:
+    """The rows that the layout shows, with what they leave unsaid filled in."""
+    kept = [row for row in rows if all(row.get(name) in allowed for name, allowed in layout.where.items())]
+    return [{**layout.filled, **row} for row in kept]
+
+
+class Line(NamedTuple):
+    """One metric of what has the same names: its values in our runs, and what the paper has."""
+
+    names: dict[str, Any]
+    metric: str
+    values: list[float]
+    paper: tuple[float | None, float | None]
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def sd(self) -> float | None:
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+
+def summary(study: Study, rows: Iterable[Row]) -> list[Line]:
+    """A line for each metric of each combination of the layout's columns, sorted as tables show them."""
+    layout = study.layout
+    keys = [*layout.rows, *([layout.spread] if layout.spread else [])]
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in selected(rows, layout):
+        groups.setdefault(tuple(row.get(key) for key in keys), []).append(row)
+    came = {key: list(dict.fromkeys(values[k] for values in groups)) for k, key in enumerate(keys)}
+
+    def rank(values: tuple[Any, ...]) -> list[tuple[float, int]]:
+        return [(place(key, value), came[key].index(value)) for key, value in zip(keys, values)]
+
+    out = []
+    for values in sorted(groups, key=rank):
+        names = dict(zip(keys, values))
+        for metric in layout.metrics:
+            numbers = [float(row[metric]) for row in groups[values] if row.get(metric) is not None]
+            found = next((p for p in published(study.name) if p.metric == metric and p.is_about(names)), None)
+            out.append(Line(names, metric, numbers, (found.mean, found.sd) if found else (None, None)))
+    return out
+
+
+def written(mean: float | None, sd: float | None, digits: int) -> str:
+    """A mean and its standard deviation, or a dash.
+
+    >>> written(34.0, 0.71, 1), written(None, None, 1)
+    ('34.0 ± 0.7', '–')
+    """
+    if mean is None:
+        return "–"
+    return f"{mean:.{digits}f}" if sd is None else f"{mean:.{digits}f} ± {sd:.{digits}f}"
+
+
+class Column(NamedTuple):
+    """A column of numbers in the Markdown table."""
+
+    spread: Any
+    metric: str
+    of_paper: bool
+
+
+def markdown(study: Study, rows: Iterable[Row]) -> str:
+    """The summary as a Markdown table; columns of the paper stand beside ours where it has numbers."""
+    layout, lines = study.layout, summary(study, rows)
+    columns = _columns(layout, lines)
+    headings = [HEADINGS.get(c, c) for c in layout.rows] + [_heading(layout, column) for column in columns] + ["runs"]
+    table = [headings, ["---"] * len(headings)]
+    groups: dict[tuple[Any, ...], list[Line]] = {}
+    for line in lines:
+        groups.setdefault(tuple(line.names[c] for c in layout.rows), []).append(line)
+    for values, group in groups.items():
+        cells = [shown(c, v) for c, v in zip(layout.rows, values)]
+        cells += [_cell(layout, column, group) for column in columns]
+        counts = sorted({len(line.values) for line in group})
+        table.append([*cells, str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"])
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in table)
+
+
+def _columns(layout: Layout, lines: Sequence[Line]) -> list[Column]:
+    def of(line: Line) -> Any:
+        return line.names[layout.spread] if layout.spread else None
+
+    out = []
+    for value in dict.fromkeys(of(line) for line in lines):
+        for metric in layout.metrics:
+            out.append(Column(value, metric, False))
+            if any(of(line) == value and line.metric == metric and line.paper[0] is not None for line in lines):
+                out.append(Column(value, metric, True))
+    return out
+
+
+def _cell(layout: Layout, column: Column, group: Iterable[Line]) -> str:
+    digits = layout.digits.get(column.metric, DIGITS)
+    for line in group:
+        if line.metric == column.metric and (layout.spread is None or line.names[layout.spread] == column.spread):
+            return written(*(line.paper if column.of_paper else (line.mean, line.sd)), digits)
+    return written(None, None, digits)
+
+
+def _heading(layout: Layout, column: Column) -> str:
+    name = layout.metrics[column.metric]
+    if layout.spread:
+        label = shown(layout.spread, column.spread)
+        label = label if layout.spread == "method" else f"{HEADINGS.get(layout.spread, layout.spread)} = {label}"
+        name = f"{label}, {name}" if len(layout.metrics) > 1 else label
+    return f"{name}, paper" if column.of_paper else name
