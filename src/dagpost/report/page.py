@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -53,6 +54,7 @@ def write_report(
 def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> str:
     """The page; `summary` adds what the command line knows (table, options, seconds, assumptions)."""
     said = summary or {}
+    post = replace(post, marginals=post.edge_marginals)  # computed once
     judgement = judged(post)
     script, style, library = own_script(), resource("html/page.css"), resource("vendor/cytoscape.min.js")
     parts = {
