@@ -30,7 +30,7 @@ DOCUMENTED = [
     "dagpost.graphs.enumeration", "dagpost.methods", "dagpost.simulation", "dagpost.exact_inference.posterior",
     "dagpost.data.targets", "dagpost.graphs.reachability", "dagpost.posterior.exports", "dagpost.posterior.files",
     "dagpost.posterior.posterior",
-    "dagpost.assumptions", "dagpost.estimator", "dagpost.cli.options",
+    "dagpost.assumptions", "dagpost.estimator", "dagpost.cli.options", "dagpost.report.page",
 ]  # fmt: skip
 
 

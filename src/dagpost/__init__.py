@@ -44,6 +44,7 @@ _HOMES = {
     "Interrupted": "checkpoints",
     "StructureLearner": "estimator",
     "to_pgmpy": "estimator",
+    "write_report": "report",
     "InputError": "errors",
 }
 _MODULES = ("data", "dibs", "graphs", "metrics", "models", "priors")
@@ -84,6 +85,7 @@ __all__ = [
     "sachs_graph",
     "simulate",
     "to_pgmpy",
+    "write_report",
 ]
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform
+    from dagpost.report import write_report
     from dagpost.simulation import Simulation, simulate
 
 

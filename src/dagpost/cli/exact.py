@@ -31,6 +31,7 @@ def exact(
     set_: o.Settings = None,
     out: o.Out = "run",
     overwrite: o.Overwrite = False,
+    report: o.Report = False,
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
@@ -42,6 +43,6 @@ def exact(
     infer(
         Request(
             table, model, prior, "exact", noise, raw_units, interventions, set_, out, overwrite, quiet, json,
-            None, seed, given=given,
+            None, seed, report=report, given=given,
         )
     )  # fmt: skip

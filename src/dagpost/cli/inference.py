@@ -16,7 +16,7 @@ from dagpost import __version__
 from dagpost.cli.environment import prepare
 from dagpost.cli.messages import as_json, emit, say
 from dagpost.cli.options import settings
-from dagpost.cli.output import RESULTS, output_folder, save
+from dagpost.cli.output import PAGE, RESULTS, output_folder, save, write
 from dagpost.errors import InputError, printable
 
 CHANGES = {
@@ -54,6 +54,7 @@ class Request:
     seed: int
     resume: bool = False
     checkpoint_every: float | None = None
+    report: bool = False
     given: dict[str, Any] = field(default_factory=dict)
     """Further arguments of `dagpost.fit`; those that are None are left to it."""
 
@@ -80,7 +81,8 @@ def infer(request: Request) -> None:
     options = {k: v for k, v in request.given.items() if v is not None} | wanted["method"]
     if request.quiet:
         options["progress"] = False
-    with output_folder(request.out, RESULTS, request.overwrite) as folder:
+    files = (*RESULTS, PAGE) if request.report else RESULTS
+    with output_folder(request.out, files, request.overwrite) as folder:
         options |= _checkpoints(request, assumed.method, folder)
         say(f"{printable(Path(request.table).name)}: {data!r}"[:300], request.quiet)
         say(explained(assumed.said), request.quiet)
@@ -99,6 +101,11 @@ def infer(request: Request) -> None:
         text = described(summary)
         written = save(post, folder, summary, text)
         shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+        if request.report:
+            from dagpost.report import html_report
+
+            write(folder / PAGE, html_report(post, summary))
+            written.append(PAGE)
     say(text, request.quiet)
     say(f"written to {printable(folder)}: {', '.join(written)}; look with `dagpost show {folder}`", request.quiet)
     if request.json:

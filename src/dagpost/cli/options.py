@@ -51,6 +51,7 @@ Seed = Annotated[int, typer.Option(help="Fixes every random number.")]
 Out = Annotated[str, typer.Option(metavar="FOLDER", help="Where results go.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no messages; warnings and errors remain.")]
+Report = Annotated[bool, typer.Option("--report", help="Write report.html as well, an interactive page.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Accelerator = Annotated[
     str | None, typer.Option(help="cpu or gpu [whichever is there]", autocompletion=_words(*ACCELERATORS))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "summary.txt"
 RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
+PAGE = "report.html"
 LOCK = ".dagpost.lock"
 
 
@@ -125,6 +126,21 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, UnicodeDecodeError):
         raise InputError(f"{_shown(path)} is damaged: run `dagpost fit` again with --overwrite") from None
     return summary
+
+
+def read_posterior(folder: str | os.PathLike[str], summary: dict[str, Any]) -> Posterior | None:
+    """The posterior of a finished run, if its file is there."""
+    path = Path(folder) / POSTERIOR
+    if not path.is_file():
+        return None
+    from dagpost.posterior import load
+
+    post = load(path)
+    if list(post.names) != summary["names"]:
+        raise InputError(
+            f"{_shown(path)} and {SUMMARY} are of different runs: run `dagpost fit` again with --overwrite"
+        )
+    return post
 
 
 def _shown(path: Path) -> str:

@@ -1,0 +1,58 @@
+// The panel beside the graph: all numbers of an edge or of a variable.
+const details = byId("details");
+
+function pairsTable(rows) {
+  return element("table", {}, element("tbody", {}, ...rows.map(([what, value]) =>
+    element("tr", {}, element("td", {}, what), element("td", { class: "number" }, value)))));
+}
+
+function fillDetails(title, parts) {
+  details.classList.add("picked");
+  details.replaceChildren(element("h3", {}, title), ...parts);
+  details.scrollTop = 0;
+}
+
+function explain() {
+  details.classList.remove("picked");
+  details.replaceChildren(element("h3", {}, "Details"), element("p", { class: "small" },
+    "Choose an edge or a variable: in the graph, in the heat map, in the edge table, or with “Variable” above."));
+}
+
+function edgeDetails(i, j) {
+  const there = edge(i, j), back = edge(j, i);
+  const parts = [pairsTable([
+    [arrow(i, j), three(there)], [arrow(j, i), three(back)], ["joined either way", three(there + back)],
+    ["no edge between them", three(Math.max(0, 1 - there - back))],
+    ["a directed path from " + names[i] + " to " + names[j], three(path(i, j))],
+    ["a directed path from " + names[j] + " to " + names[i], three(path(j, i))],
+  ])];
+  const found = [[i, j], [j, i]].filter(([a, b]) => effect(a, b));
+  if (found.length) {
+    parts.push(element("h4", {}, "Average causal effect, with " + Math.round(100 * content.effects.level) + " % interval"),
+      pairsTable(found.map(([a, b]) => [names[a] + " on " + names[b], interval(effect(a, b))])));
+  }
+  for (const [a, b] of [[i, j], [j, i]]) {
+    if (known(a, b)) parts.push(element("p", {}, arrow(a, b) + ": " + known(a, b)));
+  }
+  fillDetails(arrow(i, j), parts);
+}
+
+function nodeDetails(j) {
+  const parts = [];
+  const list = (title, pairs) => {
+    const likely = pairs.filter(([, p]) => p >= 0.01).slice(0, 12);
+    parts.push(element("h4", {}, title), likely.length ? pairsTable(likely.map(([k, p]) => [names[k], three(p)]))
+      : element("p", {}, "none with probability 0.01 or more"));
+  };
+  list("Direct causes (parents)", causesOf(j));
+  parts.push(element("h4", {}, "Most probable sets of parents"), pairsTable(content.parentSets[j].map(([set, p]) =>
+    [set.length ? set.map((k) => names[k]).join(", ") : "no parents", three(p)])));
+  list("Direct effects (children)", effectsOf(j));
+  const strong = (of) => of.filter(Boolean).sort((a, b) => path(b[0], b[1]) - path(a[0], a[1])).slice(0, 8);
+  const on = strong(others(j).map((k) => effect(j, k)));
+  if (on.length) {
+    parts.push(element("h4", {}, "Average causal effects of it"),
+      pairsTable(on.map((row) => ["on " + names[row[1]], interval(row)])));
+  }
+  fillDetails(names[j], parts);
+}

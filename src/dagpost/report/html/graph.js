@@ -1,0 +1,153 @@
+// The drawn graph. Places of nodes come with the page and never change; views say which edges are there.
+const box = byId("graph");
+const FITTED = 1.25; // the largest zoom of a fitted graph
+
+const cy = cytoscape({
+  container: box,
+  elements: names.map((_, j) => ({
+    data: { id: "n" + j, index: j, label: labels[j], width: content.widths[j] },
+    position: { x: content.x[j], y: content.y[j] },
+  })),
+  layout: { name: "preset", fit: false },
+  style: drawing(),
+  minZoom: 0.05, maxZoom: 5, autoungrabify: true, boxSelectionEnabled: false, selectionType: "single",
+  userZoomingEnabled: false, // the wheel scrolls the page until the graph has the focus
+  hideEdgesOnViewport: d > 60,
+});
+
+function drawing() {
+  const node = { shape: "round-rectangle", width: "data(width)", height: 30, label: "data(label)",
+    "text-valign": "center", "text-halign": "center", "font-size": 13, "font-family": "system-ui, sans-serif",
+    color: colour("--ink"), "background-color": colour("--node"), "border-width": 1.2,
+    "border-color": colour("--node-rule"), "overlay-opacity": 0 };
+  const line = { width: "mapData(p, 0, 1, 1, 3.6)", opacity: "mapData(p, 0, 1, 0.3, 1)", "curve-style": "unbundled-bezier",
+    "control-point-distances": "data(bend)", "control-point-weights": 0.5, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"),
+    "target-arrow-shape": "triangle", "arrow-scale": 1.05, "overlay-opacity": 0 };
+  const chosen = colour("--chosen");
+  return [
+    { selector: "node", style: node }, { selector: "edge", style: line },
+    { selector: "edge.open", style: { "target-arrow-shape": "none", "line-style": "dashed" } },
+    { selector: ".away", style: { display: "none" } },
+    { selector: "edge.faint", style: { opacity: 0.1 } },
+    { selector: "node.faint", style: { opacity: 0.35 } },
+    { selector: "node.chosen", style: { "border-color": chosen, "border-width": 3 } },
+    { selector: "edge.chosen", style: { "line-color": chosen, "target-arrow-color": chosen, opacity: 1, "z-index": 9 } },
+  ];
+}
+
+// ---- which edges are there: [{i, j, p, open}]
+
+let shownEdges = new Set();
+
+function drawEdges(list) {
+  const wanted = new Set();
+  const fresh = [];
+  for (const { i, j, p, open } of list) {
+    const id = i + (open ? "~" : "-") + j;
+    wanted.add(id);
+    if (cy.getElementById(id).empty()) {
+      const data = { id, source: "n" + i, target: "n" + j, i, j, p, bend: bendOf(i, j, open) };
+      fresh.push({ group: "edges", data, classes: open ? "open" : "" });
+    }
+  }
+  cy.batch(() => {
+    for (const id of shownEdges) if (!wanted.has(id)) cy.getElementById(id).addClass("away");
+    for (const id of wanted) if (!shownEdges.has(id)) cy.getElementById(id).removeClass("away");
+    cy.add(fresh);
+  });
+  shownEdges = wanted;
+  if (chosenNode !== null) spotlight(cy.getElementById("n" + chosenNode));
+}
+
+// ---- hover and choice
+
+let chosenNode = null;
+
+function clearSpotlight() {
+  chosenNode = null;
+  cy.elements().removeClass("faint chosen");
+}
+
+function spotlight(target) {
+  cy.batch(() => {
+    cy.elements().removeClass("faint chosen");
+    const near = target.isNode() ? target.closedNeighborhood() : target.union(target.connectedNodes());
+    cy.elements().not(near).addClass("faint");
+    target.addClass("chosen");
+    if (target.isNode()) target.connectedEdges().addClass("chosen");
+  });
+}
+
+function chooseEdge(i, j) {
+  clearSpotlight();
+  const drawn = cy.getElementById(i + "-" + j);
+  if (drawn.nonempty() && !drawn.hasClass("away")) spotlight(drawn);
+  byId("node").value = "";
+  edgeDetails(i, j);
+}
+
+function chooseNode(j) {
+  clearSpotlight();
+  chosenNode = j;
+  spotlight(cy.getElementById("n" + j));
+  byId("node").value = String(j);
+  nodeDetails(j);
+}
+
+function chooseNothing() {
+  clearSpotlight();
+  byId("node").value = "";
+  explain();
+}
+
+cy.on("mousemove", "edge", ({ originalEvent: at, target }) =>
+  hint(at.clientX, at.clientY, arrow(target.data("i"), target.data("j")), edgeLines(target.data("i"), target.data("j"))));
+cy.on("mousemove", "node", ({ originalEvent: at, target }) =>
+  hint(at.clientX, at.clientY, names[target.data("index")], nodeLines(target.data("index"))));
+cy.on("mouseout", unhint);
+cy.on("tap", "edge", ({ target }) => chooseEdge(target.data("i"), target.data("j")));
+cy.on("tap", "node", ({ target }) => chooseNode(target.data("index")));
+cy.on("tap", (event) => event.target === cy && chooseNothing());
+
+// ---- where the view is
+
+let moved = false;
+
+function fitted() {
+  moved = false;
+  cy.fit(undefined, 18);
+  if (cy.zoom() > FITTED) cy.zoom(FITTED);
+  cy.center();
+}
+
+function zoomBy(factor) {
+  moved = true;
+  cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: box.clientWidth / 2, y: box.clientHeight / 2 } });
+}
+
+function sized() {
+  const { w, h } = cy.elements().boundingBox();
+  const wanted = (h * Math.min(FITTED, box.clientWidth / w)) + 40;
+  box.style.height = Math.round(Math.min(Math.max(wanted, 340), 760)) + "px";
+  cy.resize();
+  if (!moved) fitted();
+}
+
+cy.on("tapstart", () => box.focus({ preventScroll: true }));
+cy.on("dragpan scrollzoom pinchzoom", () => { moved = true; });
+box.addEventListener("focus", () => cy.userZoomingEnabled(true));
+box.addEventListener("blur", () => cy.userZoomingEnabled(false));
+box.addEventListener("mouseleave", unhint);
+box.addEventListener("keydown", (event) => {
+  const steps = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+  if (steps[event.key]) { moved = true; cy.panBy({ x: steps[event.key][0], y: steps[event.key][1] }); }
+  else if (event.key === "+" || event.key === "=") zoomBy(1.25);
+  else if (event.key === "-") zoomBy(0.8);
+  else if (event.key === "0") fitted();
+  else if (event.key === "Escape") chooseNothing();
+  else return;
+  event.preventDefault();
+});
+byId("zoom-in").addEventListener("click", () => zoomBy(1.25));
+byId("zoom-out").addEventListener("click", () => zoomBy(0.8));
+byId("fit").addEventListener("click", fitted);

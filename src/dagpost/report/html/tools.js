@@ -1,0 +1,26 @@
+// Elements are built from text nodes only: no name in the data is ever read as markup.
+const byId = (id) => document.getElementById(id);
+
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value);
+  }
+  for (const child of children) made.append(child); // a string becomes a text node
+  return made;
+}
+
+const three = (p) => p.toFixed(3);
+const compact = (value) => String(Number(value.toPrecision(3)));
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function download(name, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  const link = element("a", { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}

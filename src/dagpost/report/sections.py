@@ -1,0 +1,157 @@
+"""The parts of the page that do not move: headline, trust, prior knowledge, options and data. Every text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from dagpost.posterior import Posterior
+from dagpost.report.trust import Judgement
+
+SIGNS = {"good": "✓", "caution": "!", "bad": "✗"}
+SPOKEN = {"good": "good", "caution": "with care", "bad": "bad"}
+
+
+def glance(post: Posterior) -> str:
+    """The numbers that a reader wants first."""
+    p = post.edge_marginals
+    tiles = [
+        (f"{post.nodes:,}", "variables"),
+        (_number(post.info.get("rows")), "rows of data"),
+        (f"{post.expected_edges:.1f}", "edges expected"),
+        (f"{int((p >= 0.95).sum()):,}", "edges with probability 0.95 or more"),
+        (f"{int(((p > 0.05) & (p < 0.95)).sum()):,}", "edges undecided (0.05 to 0.95)"),
+    ]
+    items = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in tiles)
+    return f'<dl class="glance">{items}</dl>'
+
+
+def trust(judgement: Judgement) -> str:
+    """The verdict with its reasons."""
+    reasons = "".join(
+        f'<li class="{r.level}"><span class="sign" role="img" aria-label="{SPOKEN[r.level]}">{SIGNS[r.level]}</span>'
+        f"<span>{escape(r.text)}</span></li>"
+        for r in judgement.reasons
+    )
+    return (
+        f'<section class="verdict {judgement.level}" aria-labelledby="trust-title">'
+        f'<h2 id="trust-title"><span class="small">Can this be trusted?</span> {escape(judgement.headline)}</h2>'
+        f'<ul class="reasons">{reasons}</ul></section>'
+    )
+
+
+def measures(judgement: Judgement) -> str:
+    """The numbers behind the verdict."""
+    return _table(("diagnostic", "value", "what it means"), judgement.measures)
+
+
+def knowledge(post: Posterior) -> str:
+    """What was known beforehand, and whether every graph keeps to it."""
+    known = post.prior.constraints
+    if known is None:
+        return "<p>None was given: every edge was possible, and the data and the prior decided.</p>"
+    kept = int(known.honoured_by(post.graphs).sum())
+    if kept == len(post):
+        checked = f'<p class="good">✓ Honoured: each of the {len(post):,} graphs was checked for this report.</p>'
+    else:
+        checked = f'<p class="bad">✗ {len(post) - kept:,} of {len(post):,} graphs break it.</p>'
+    return checked + _table(("kind", "what"), _knowledge_rows(post)) + _odds(post)
+
+
+def _knowledge_rows(post: Posterior) -> list[tuple[str, str]]:
+    known, names = post.prior.constraints, post.names
+    assert known is not None
+    said: Mapping[str, Any] = post.info.get("knowledge") or {}
+
+    def edges(of: Iterable[tuple[int, int]]) -> str:
+        return "; ".join(f"{names[i]} → {names[j]}" for i, j in of)
+
+    rows = []
+    if known.present:
+        rows.append(("required edges", edges(known.present)))
+    if "tiers" in said:
+        rows.append(("tiers, earlier to later", " | ".join(", ".join(tier) for tier in said["tiers"])))
+    for key, words in (("roots", "roots (no causes)"), ("leaves", "leaves (no effects)")):
+        if key in said:
+            rows.append((words, ", ".join(said[key])))
+    forbidden = [tuple(e) if not isinstance(e, str) else e for e in said.get("forbidden", [])]
+    if forbidden:
+        rows.append(("forbidden edges", "; ".join(e if isinstance(e, str) else " → ".join(e) for e in forbidden)))
+    if known.absent:
+        rows.append(("edges ruled out in all", f"{len(set(known.absent)):,} of {post.nodes * (post.nodes - 1):,}"))
+    if known.max_parents is not None:
+        rows.append(("most parents of a node", str(known.max_parents)))
+    return rows
+
+
+def _odds(post: Posterior) -> str:
+    """Probabilities given beforehand beside those that the data made of them."""
+    known, p = post.prior.constraints, post.edge_marginals
+    if known is None or not known.odds:
+        return ""
+    rows = [
+        (f"{post.names[i]} → {post.names[j]}", f"{1 / (1 + np.exp(-odds)):.3f}", f"{p[i, j]:.3f}")
+        for i, j, odds in known.odds
+    ]
+    return _table(("edge with a probability given", "before", "after the data"), rows)
+
+
+def options(post: Posterior, summary: Mapping[str, Any]) -> str:
+    """How the posterior was made."""
+    from dagpost import __version__
+
+    info = post.info
+    rows: list[tuple[str, Any]] = [
+        ("table", summary.get("table")),
+        ("model", summary.get("model", repr(post.model))),
+        ("prior", summary.get("prior", repr(post.prior))),
+        ("method", summary.get("method", info.get("method"))),
+        ("seconds", summary.get("seconds")),
+        ("units", "standardised columns" if post.scaling is not None else "as in the table"),
+        *((f"option {name}", value) for name, value in dict(info.get("options", {})).items() if value is not None),
+        ("dagpost", summary.get("dagpost", __version__)),
+        ("SHA-256 of the data", info.get("data_hash")),
+    ]
+    said = [(f"assumed: {what}", text) for what, text in dict(summary.get("assumed", {})).items()]
+    return _table(("option", "value"), [(k, str(v)) for k, v in [*rows, *said] if v is not None])
+
+
+def data(post: Posterior) -> str:
+    """The columns, as far as the posterior knows them."""
+    columns: dict[str, list[str]] = {"column": list(post.names)}
+    scaling = post.scaling
+    raw = None if post.data is None else post.data.raw().values
+    if raw is not None:
+        columns |= {
+            "mean": _numbers(raw.mean(axis=0)),
+            "standard deviation": _numbers(raw.std(axis=0)),
+            "smallest": _numbers(raw.min(axis=0)),
+            "largest": _numbers(raw.max(axis=0)),
+        }
+    elif scaling is not None:
+        columns |= {"mean": _numbers(scaling.mean), "standard deviation": _numbers(scaling.scale)}
+    if post.data is not None and post.data.intervened.any():
+        columns["rows under intervention"] = [f"{n:,}" for n in post.data.intervened.sum(axis=0)]
+    p = post.edge_marginals
+    columns |= {
+        "causes expected": [f"{v:.2f}" for v in p.sum(axis=0)],
+        "effects expected": [f"{v:.2f}" for v in p.sum(axis=1)],
+    }
+    return _table(tuple(columns), zip(*columns.values()))
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _numbers(values: np.ndarray) -> list[str]:
+    return [f"{v:.4g}" for v in values]
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else "unknown"

@@ -1,0 +1,298 @@
+"""The report in a browser: what a person sees, clicks, types and saves."""
+
+import csv
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dagpost as dp
+from dagpost.posterior.exports import neutral
+from tests.report.made_up import HOSTILE, made_up
+
+CY = "document.getElementById('graph')._cyreg.cy"
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A chain of strong edges, so that nothing lies above anything else, and weaker ones."""
+    rng = np.random.default_rng(0)
+    graphs = np.zeros((200, 4, 4), dtype=bool)
+    graphs[:, 0, 1] = rng.random(200) < 0.97
+    graphs[:, 1, 2] = rng.random(200) < 0.8
+    graphs[:, 2, 3] = rng.random(200) < 0.6
+    turned = rng.random(200) < 0.3
+    graphs[turned, 2, 3], graphs[turned, 3, 2] = False, graphs[turned, 2, 3]
+    graphs[:, 0, 3] = (rng.random(200) < 0.15) & ~graphs[:, 3, 2]
+    theta = rng.normal(1, 0.1, size=(200, 4, 4))
+    info = {"method": "exact", "rows": 200}
+    return dp.Posterior(
+        graphs, np.zeros(200), ("a", "b", "c", "d"), dp.LinearGaussian(), dp.ErdosRenyi(), theta=theta, info=info
+    )
+
+
+def visible_edges(page) -> list[tuple[int, int]]:
+    found = page.evaluate(f"{CY}.edges(':visible').map(e => [e.data('i'), e.data('j')])")
+    return sorted(map(tuple, found))
+
+
+def slide(page, value: float) -> None:
+    page.evaluate(
+        "v => new Promise(done => { const s = document.getElementById('threshold'); s.value = v;"
+        " s.dispatchEvent(new Event('input')); requestAnimationFrame(() => requestAnimationFrame(done)); })",
+        value,
+    )
+
+
+def rows_of(page, table="#edge-table") -> list[list[str]]:
+    return page.evaluate(
+        "t => [...document.querySelectorAll(t + ' tbody tr')].map(r => [...r.cells].map(c => c.textContent))", table
+    )
+
+
+def middle_of(page, edge: str) -> tuple[float, float]:
+    """Of a drawn edge, in the window; nodes and edges are drawn after a frame."""
+    page.locator("#graph").scroll_into_view_if_needed()
+    page.wait_for_timeout(150)
+    x, y = page.evaluate(
+        f"e => {{ const m = {CY}.getElementById(e).renderedMidpoint(); "
+        "const b = document.getElementById('graph').getBoundingClientRect(); return [m.x + b.x, m.y + b.y]; }",
+        edge,
+    )
+    return x, y
+
+
+@pytest.mark.parametrize("d", [4, 20])
+def test_the_slider_filters_edges_and_moves_no_node(d, opened):
+    post = made_up(d)
+    page = opened(post)
+    shown = np.rint(post.edge_probabilities.to_numpy() * 10_000)
+    places = page.evaluate(f"{CY}.nodes().map(n => n.position())")
+    for threshold in (0.01, 0.2, 0.5, 0.9, 1.0, 0.35):
+        slide(page, threshold)
+        expected = [tuple(edge) for edge in np.argwhere(shown >= round(threshold * 10_000))]
+        assert visible_edges(page) == expected
+        assert page.locator("#shown").inner_text().startswith(f"{len(expected)} of {d * (d - 1)} ")
+        assert page.locator("#threshold-value").inner_text() == f"{threshold:.2f}"
+    assert page.evaluate(f"{CY}.nodes().map(n => n.position())") == places
+
+
+def test_hover_shows_the_right_numbers(small, opened):
+    page = opened(small)
+    p = small.edge_probabilities.to_numpy()
+    slide(page, 0.5)
+    for i, j in visible_edges(page):
+        page.mouse.move(2, 2)
+        page.mouse.move(*middle_of(page, f"{i}-{j}"), steps=3)
+        text = page.locator("#tooltip").inner_text()
+        assert text.startswith(f"{small.names[i]} → {small.names[j]}")
+        for words, value in [("this", p[i, j]), ("the other", p[j, i])]:
+            assert f"{words} direction {value:.3f}" in text
+        assert f"either way {p[i, j] + p[j, i]:.3f}" in text and "effect " in text
+    place = page.evaluate(
+        f"() => {{ const m = {CY}.getElementById('n1').renderedPosition(); "
+        "const b = document.getElementById('graph').getBoundingClientRect(); return [m.x + b.x, m.y + b.y]; }"
+    )
+    page.mouse.move(*place, steps=3)
+    assert f"causes: a {p[0, 1]:.3f}" in page.locator("#tooltip").inner_text()
+    page.mouse.move(2, 2)
+    assert page.locator("#tooltip").is_hidden()
+
+
+def test_a_click_gives_all_details(small, opened):
+    page = opened(small)
+    slide(page, 0.5)
+    page.mouse.click(*middle_of(page, "1-2"))
+    details = page.locator("#details")
+    p, paths = small.edge_probabilities, small.ancestor_probabilities
+    text = details.inner_text()
+    assert text.startswith("b → c") and f"{p.loc['b', 'c']:.3f}" in text and "no edge between them" in text
+    assert f"{paths.loc['b', 'c']:.3f}" in text and "b on c" in text
+    page.locator("#node").select_option(label="c")
+    text = details.inner_text()
+    assert text.startswith("c") and "Direct causes (parents)" in text
+    best = small.parents_of("c", top=1).sets[0]
+    assert f"{best.probability:.3f}" in text
+    assert page.evaluate(f"{CY}.getElementById('n2').hasClass('chosen')")
+
+
+def test_the_table_sorts_and_searches(opened):
+    post = made_up(20)
+    page = opened(post)
+    assert len(rows_of(page)) == 200 and "200 of 380 rows" in page.locator("#edge-table").inner_text()
+    expected = sorted(post.edge_table().probability, reverse=True)[:200]
+    np.testing.assert_allclose([float(r[2]) for r in rows_of(page)], expected, atol=6e-4)
+    head = page.locator("#edge-table th", has_text="probability")
+    assert head.get_attribute("aria-sort") == "descending"
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending" and float(rows_of(page)[0][2]) == 0.0
+    page.locator("#edge-table th", has_text="effect").get_by_role("button").click()
+    effects = [r[1] for r in rows_of(page)]
+    assert effects == sorted(effects) and head.get_attribute("aria-sort") is None
+    page.get_by_label("Search edges").fill("X19")
+    found = rows_of(page)
+    assert len(found) == 38 and all("x19" in (r[0], r[1]) for r in found)
+    page.get_by_label("Search edges").fill("nothing like it")
+    assert rows_of(page) == [] and "0 of 0 rows" in page.locator("#edge-table").inner_text()
+    page.get_by_label("Search edges").fill("")
+    page.locator("#edge-table").get_by_role("button", name="Show more").click()
+    assert len(rows_of(page)) == 380
+
+
+@pytest.mark.parametrize("names", [None, HOSTILE], ids=["plain", "hostile"])
+def test_the_downloaded_table_is_the_posterior(names, opened, tmp_path):
+    post = made_up(6, names=names)
+    page = opened(post)
+    with page.expect_download() as saving:
+        page.locator("#edge-table").get_by_role("button", name="Download CSV").click()
+    assert saving.value.suggested_filename == "edges.csv"
+    saving.value.save_as(tmp_path / "edges.csv")
+    with open(tmp_path / "edges.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = {(r["cause"], r["effect"]): float(r["probability"]) for r in rows}
+    table = post.edge_table()
+    expected = {(neutral(c), neutral(e)): p for c, e, p in zip(table.cause, table.effect, table.probability.tolist())}
+    assert found.keys() == expected.keys() and len(rows) == 30
+    for key, p in expected.items():
+        assert found[key] == pytest.approx(p, abs=0.5001e-4)
+    ordered = pd.Series([float(r["probability"]) for r in rows])
+    assert ordered.is_monotonic_decreasing
+
+
+def test_hostile_names_are_shown_and_do_nothing(opened, screenshots):
+    post = made_up(len(HOSTILE), names=HOSTILE)
+    page = opened(post, {"table": HOSTILE[1], "model": HOSTILE[0], "assumed": {"units": HOSTILE[3]}})
+    for j in range(len(HOSTILE)):
+        page.locator("#node").select_option(str(j))
+        assert page.locator("#details h3").inner_text() == HOSTILE[j]
+    for k in range(page.locator("#view option").count()):
+        page.locator("#view").select_option(index=k)
+    page.locator("#edge-table button.link").first.click()
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert set(HOSTILE) <= {name for row in rows_of(page) for name in row}
+    assert page.locator("h1").inner_text() == HOSTILE[1]
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 1 and page.locator("b:has-text('bold')").count() == 0
+    page.screenshot(path=screenshots / "hostile.png", full_page=True)
+
+
+def test_consensus_and_classes_can_be_shown(opened):
+    post = made_up(5, draws=20)
+    page = opened(post)
+    page.locator("#view").select_option("0")
+    assert visible_edges(page) == [tuple(edge) for edge in np.argwhere(post.consensus_graph())]
+    top = post.essential_graphs(1)[0].graph
+    page.locator("#graph-list article").nth(1).get_by_role("button").click()
+    assert page.locator("#view").input_value() == "1"
+    drawn = page.evaluate(f"{CY}.edges(':visible').map(e => [e.data('i'), e.data('j'), e.hasClass('open')])")
+    assert sorted((i, j) for i, j, is_open in drawn if not is_open) == sorted(map(tuple, np.argwhere(top & ~top.T)))
+    assert sorted((i, j) for i, j, is_open in drawn if is_open) == sorted(map(tuple, np.argwhere(np.triu(top & top.T))))
+
+
+def test_the_heat_map_answers_too(small, opened):
+    page = opened(small)
+    heat = page.locator("#heat-map")
+    heat.scroll_into_view_if_needed()
+    page.locator("#heat-order").select_option("table")
+    frame = heat.bounding_box()
+    cell = 46  # the largest; with four nodes it is reached
+    margin = frame["width"] - 2 - 4 * cell
+    page.mouse.move(frame["x"] + margin + 1.5 * cell, frame["y"] + margin + 0.5 * cell, steps=3)
+    text = page.locator("#tooltip").inner_text()
+    assert text.startswith("a → b") and f"this direction {small.edge_probabilities.loc['a', 'b']:.3f}" in text
+    page.mouse.down()
+    page.mouse.up()
+    assert page.locator("#details h3").inner_text() == "a → b"
+
+
+def test_everything_works_from_the_keyboard(small, opened):
+    page = opened(small)
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focus = page.evaluate("document.activeElement.id || document.activeElement.textContent")
+        reached.append(focus)
+        if focus == "a" and "graph" in reached:  # the first edge of the table
+            break
+    order = [reached.index(name) for name in ("view", "threshold", "node", "fit", "graph", "heat-order")]
+    assert order == sorted(order)
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    assert page.locator("#details h3").inner_text() == "a → b"
+    page.locator("#threshold").focus()
+    before, edges = page.locator("#threshold-value").inner_text(), len(visible_edges(page))
+    page.keyboard.press("End")
+    page.wait_for_timeout(100)
+    assert page.locator("#threshold-value").inner_text() == "1.00" != before and len(visible_edges(page)) < edges
+    page.locator("#graph").focus()
+    zoom = page.evaluate(f"{CY}.zoom()")
+    page.keyboard.press("+")
+    assert page.evaluate(f"{CY}.zoom()") > zoom
+    pan = page.evaluate(f"{CY}.pan().x")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(f"{CY}.pan().x") > pan
+    page.keyboard.press("Escape")
+    assert page.locator("#details h3").inner_text() == "Details"
+
+
+def luminance(colour: str) -> float:
+    parts = np.array([float(v) for v in re.findall(r"[\d.]+", colour)[:3]]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: str, two: str) -> float:
+    light, dark = sorted((luminance(one), luminance(two)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_can_be_read_in_light_and_dark(scheme, opened, screenshots):
+    page = opened(made_up(5, draws=30), color_scheme=scheme)
+    back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (luminance(back) > 0.5) == (scheme == "light")
+    pairs = page.evaluate(
+        """() => {
+          const behind = (e) => { for (; e; e = e.parentElement) {
+            const c = getComputedStyle(e).backgroundColor; if (!/, 0\\)$/.test(c)) return c; } };
+          return [...document.querySelectorAll("p, li, dt, dd, th, td, a, button, label, h1, h2, h3, .sign, .small")]
+            .filter((e) => e.offsetParent && e.textContent.trim())
+            .map((e) => [getComputedStyle(e).color, behind(e), e.textContent.slice(0, 40)]);
+        }"""
+    )
+    assert len(pairs) > 50
+    worst = min(pairs, key=lambda pair: contrast(*pair[:2]))
+    assert contrast(*worst[:2]) >= 4.5, worst  # WCAG 2.1, level AA
+    page.screenshot(path=screenshots / f"small-{scheme}.png", full_page=True)
+
+
+def test_print_is_light_and_holds_the_graph(opened, screenshots):
+    page = opened(made_up(8), color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert luminance(page.evaluate("getComputedStyle(document.body).backgroundColor")) > 0.9
+    picture = page.locator("#graph-print")
+    assert picture.is_visible() and page.locator("#graph").is_hidden() and page.locator("nav").is_hidden()
+    assert page.evaluate("document.getElementById('graph-print').naturalWidth") > 200
+    page.screenshot(path=screenshots / "print.png", full_page=True)
+    page.pdf(path=screenshots / "print.pdf", format="A4")
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert luminance(page.evaluate("getComputedStyle(document.body).backgroundColor")) < 0.1
+
+
+def test_a_hundred_nodes(opened, screenshots):
+    post = made_up(100)
+    page = opened(post)
+    assert len(rows_of(page)) == 200 and "200 of 9900 rows" in page.locator("#edge-table").inner_text()
+    start = float(page.locator("#threshold").input_value())
+    assert 0 < len(visible_edges(page)) <= 200 and start >= 0.5
+    page.screenshot(path=screenshots / "hundred.png", full_page=True)
+    page.get_by_label("Search edges").fill("x99")
+    assert len(rows_of(page)) == 198
+    slide(page, 0.01)
+    shown = np.rint(post.edge_probabilities.to_numpy() * 10_000)
+    assert len(visible_edges(page)) == (shown >= 100).sum()

@@ -1,0 +1,153 @@
+"""How the page is put together: nothing in it can run but what belongs to it, and it is the same every time."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dagpost as dp
+from dagpost import report
+from dagpost.report.content import UNIT, content_of, first_threshold
+from dagpost.report.page import as_script_json, html_report, resource
+from tests.report.made_up import HOSTILE, made_up
+
+
+class Elements(HTMLParser):
+    """Tags with their attributes, and the text of each script and style."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags, self.inside, self.open = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open = tag in ("script", "style")
+        if self.open:
+            self.inside.append((tag, dict(attrs), []))
+
+    def handle_endtag(self, tag):
+        self.open = False
+
+    def handle_data(self, data):
+        if self.open:
+            self.inside[-1][2].append(data)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    return made_up(len(HOSTILE), names=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def page(hostile):
+    return html_report(hostile, {"table": HOSTILE[0], "assumed": {"rows": HOSTILE[1]}})
+
+
+def test_names_stay_text(page, hostile):
+    found = Elements(page)
+    assert [a.get("type") for t, a in found.tags if t == "script"] == ["application/json", None, None]
+    assert [a.get("id") for t, a in found.tags if t == "img"] == ["graph-print"]
+    attributes = {name for _, a in found.tags for name in a}
+    assert not {name for name in attributes if name.startswith("on")} and not attributes & {"style", "src", "srcset"}
+    assert all(a["href"].startswith("#") for _, a in found.tags if "href" in a)
+    data = json.loads("".join(found.inside[1][2]))
+    assert data["names"] == list(HOSTILE)
+    np.testing.assert_array_equal(
+        np.array(data["edges"]).reshape(6, 6), np.rint(hostile.edge_probabilities.to_numpy() * UNIT)
+    )
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "\u2028\u2029", "<!--", "]]>", "\\u003c"])
+def test_json_cannot_leave_its_element(text):
+    written = as_script_json({text: text})
+    assert not set(written) & set("<>&\u2028\u2029") and json.loads(written) == {text: text}
+
+
+def test_the_policy_allows_what_is_there_and_nothing_else(page):
+    found = Elements(page)
+    policy = next(a["content"] for t, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy and "http" not in policy
+    for tag in ("script", "style"):
+        texts = ["".join(text) for kind, attributes, text in found.inside if kind == tag and "type" not in attributes]
+        digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+        assert re.search(rf"{tag}-src ([^;]*);", policy)[1].split() == [f"'sha256-{digest}'" for digest in digests]
+
+
+def test_no_address_outside_the_library(page):
+    library = resource("vendor/cytoscape.min.js")
+    assert page.count(library) == 1
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", page.replace(library, ""))
+
+
+def test_the_library_is_unchanged():
+    folder = Path(report.__file__).parent / "vendor"
+    digest = hashlib.sha256((folder / "cytoscape.min.js").read_bytes()).hexdigest()
+    readme = (folder / "README.md").read_text()
+    assert digest in readme and "3.34.4" in readme and "MIT" in readme
+    assert "Permission is hereby granted" in (folder / "cytoscape.LICENSE").read_text()
+
+
+@pytest.mark.parametrize(("d", "most"), [(5, 0.6e6), (20, 1.5e6), (100, 1.5e6)])
+def test_size(d, most):
+    assert len(html_report(made_up(d)).encode()) < most
+
+
+def test_the_same_posterior_gives_the_same_bytes(tmp_path):
+    post = made_up(8)
+    post.save(tmp_path / "post.nc")
+    pages = {html_report(p) for p in (post, post, dp.load(tmp_path / "post.nc"))}
+    assert len(pages) == 1
+
+
+def test_write_report_writes_once(tmp_path):
+    post = made_up(4)
+    path = dp.write_report(post, tmp_path / "r.html", title="a & b")
+    text = path.read_text(encoding="utf-8")
+    assert "<h1>a &amp; b</h1>" in text and "{{" not in text.replace(resource("vendor/cytoscape.min.js"), "")
+    with pytest.raises(dp.InputError, match="exists"):
+        dp.write_report(post, path)
+    dp.write_report(post, path, overwrite=True)
+    assert path.read_text(encoding="utf-8") != text
+
+
+def test_effects_are_those_of_the_posterior():
+    data = dp.simulate(nodes=4, observations=100, seed=1).train.standardised()
+    post = dp.exact(data, model="bge")
+    content = content_of(post)
+    table = post.effect_table().set_index(["cause", "effect"])
+    assert content["effects"]["rows"]
+    for i, j, mean, lower, upper in content["effects"]["rows"]:
+        expected = table.loc[(post.names[i], post.names[j])]
+        np.testing.assert_allclose([mean, lower, upper], expected[["mean", "lower", "upper"]].astype(float), rtol=6e-4)
+
+
+def test_without_data_the_page_says_how_to_get_effects(tmp_path):
+    post = dp.exact(dp.simulate(nodes=3, observations=50, seed=0).train, model="bge")
+    post.save(tmp_path / "p.nc")
+    content = content_of(dp.load(tmp_path / "p.nc"))
+    assert content["effects"] is None and "--data" in content["noEffects"]
+
+
+def test_the_first_threshold_leaves_a_readable_number_of_edges():
+    assert first_threshold(np.full((4, 4), 0.5)) == 0.5
+    assert first_threshold(np.full((4, 4), 0.25)) == 0.2
+    assert first_threshold(np.zeros((4, 4))) == 0.1
+    crowded = np.random.default_rng(0).random((40, 40))
+    assert first_threshold(crowded) == 0.9
+    assert first_threshold(np.ones((40, 40))) == 0.99
+
+
+def test_consensus_and_classes():
+    post = made_up(5, draws=3)
+    content = content_of(post)
+    assert content["consensus"] == [[int(i), int(j)] for i, j in np.argwhere(post.consensus_graph())]
+    top = post.essential_graphs(1)[0]
+    first = content["classes"][0]
+    assert first["probability"] == round(top.probability, 4)
+    assert len(first["directed"]) + 2 * len(first["open"]) == top.graph.sum()
