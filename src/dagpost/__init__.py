@@ -40,13 +40,14 @@ _HOMES = {
     "ExactPosterior": "exact_inference",
     "exact": "exact_inference",
     "fit": "methods",
+    "History": "history",
     "Checkpoint": "checkpoints",
     "Interrupted": "checkpoints",
     "StructureLearner": "estimator",
     "to_pgmpy": "estimator",
     "InputError": "errors",
 }
-_MODULES = ("data", "dibs", "graphs", "metrics", "models", "priors")
+_MODULES = ("data", "dibs", "graphs", "metrics", "models", "plot", "priors")
 
 __all__ = [
     "BGe",
@@ -56,6 +57,7 @@ __all__ = [
     "ErdosRenyi",
     "ExactPosterior",
     "GraphPrior",
+    "History",
     "InputError",
     "Interrupted",
     "Knowledge",
@@ -76,6 +78,7 @@ __all__ = [
     "load",
     "metrics",
     "models",
+    "plot",
     "priors",
     "read_conditions",
     "read_table",
@@ -87,12 +90,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dagpost import data, dibs, graphs, metrics, models, priors
+    from dagpost import data, dibs, graphs, metrics, models, plot, priors
     from dagpost.checkpoints import Checkpoint, Interrupted
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.estimator import StructureLearner, to_pgmpy
     from dagpost.exact_inference import ExactPosterior, exact
+    from dagpost.history import History
     from dagpost.methods import fit
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load

@@ -15,6 +15,7 @@ EXAMPLES = """Examples:
   dagpost fit cells.csv                                   assume what is usual, and say so
   dagpost fit cells.csv --interventions target --out run2  a column names what was intervened on
   dagpost fit cells.csv --model bge --time-limit 60
+  dagpost fit cells.csv --watch                           edges, cycles and temperatures, live
   dagpost fit cells.csv --model linear --noise 0.1 --raw-units    the paper's linear model
   dagpost fit cells.csv --method dibs --particles 50 --set bandwidth_z=2
   dagpost fit cells.csv --quiet --json | jq '.edges[:5]'
@@ -43,6 +44,7 @@ def fit(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
     checkpoint_every: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
     accelerator: o.Accelerator = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show edges, cycles and temperatures while it runs.")] = False,
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
@@ -58,6 +60,6 @@ def fit(
     infer(
         Request(
             table, model, prior, method, noise, raw_units, interventions, set_, out, overwrite, quiet, json,
-            accelerator, seed, resume, checkpoint_every, given,
+            accelerator, seed, resume, checkpoint_every, given, watch,
         )
     )  # fmt: skip

@@ -23,6 +23,7 @@ from dagpost.posterior import exports, features, files, provenance
 from dagpost.posterior.consensus import consensus
 from dagpost.posterior.effects import Effect, Units, effect_of, effect_table, mean_effects
 from dagpost.posterior.features import Expectation, Parents, ParentSet
+from dagpost.posterior.intervals import edge_intervals
 from dagpost.posterior.parameters import systematic
 from dagpost.posterior.prediction import predict
 from dagpost.posterior.tree import to_tree
@@ -367,3 +368,22 @@ class Posterior:
         names = np.array(self.names, dtype=object)
         table = pd.DataFrame({"cause": names[cause], "effect": names[effect], "probability": marginals[cause, effect]})
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+    def edge_intervals(self, level: float = 0.9) -> pd.DataFrame:
+        """The edge table with the Monte Carlo interval of each probability: `lower` and `upper`.
+
+        It says how far the number may be off because it was sampled; `attrs["source"]` names where it comes from:
+        "exact" (no sampling error), "chains" (batch means of MCMC) or "graphs" (as many independent draws as the
+        weights are worth). See `dagpost.posterior.intervals`.
+
+        >>> import dagpost as dp
+        >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
+        >>> post.edge_intervals().attrs["source"]
+        'exact'
+        """
+        found, table = edge_intervals(self, level), self.edge_table()
+        place = {name: i for i, name in enumerate(self.names)}
+        cause, effect = (table[column].map(place).to_numpy() for column in ("cause", "effect"))
+        table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
+        table.attrs["source"] = found.source
+        return table
