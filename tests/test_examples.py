@@ -12,6 +12,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 PROMISED = {
     "own_model.py": ["held-out log likelihood"],
     "four_node_table.py": ["x1 -> x3, x3 <- x2", "G2*"],
+    "figures.py": ["sachs.png: Edges", "evolution.png"],
     "first_session.py": ["consensus:", "bit for bit: True"],
     "sachs_demo.py": ["exact posterior over all DAGs on 11 nodes", "AUROC"],
 }

@@ -45,8 +45,9 @@ def evolution(
 def _probabilities(ax: Axes, step: np.ndarray, course: Any) -> None:
     styles = ("-", "--", ":")
     for k, edge in enumerate(course["edges"]):
-        style = {"color": COLOURS[k % len(COLOURS)], "linestyle": styles[k // len(COLOURS) % len(styles)]}
-        ax.plot(step, edge["probability"], linewidth=1.3, label=edge_label(edge["cause"], edge["effect"]), **style)
+        color, style = COLOURS[k % len(COLOURS)], styles[k // len(COLOURS) % len(styles)]
+        name = edge_label(edge["cause"], edge["effect"])
+        ax.plot(step, edge["probability"], color=color, linestyle=style, linewidth=1.3, label=name)
     particles = len(course["particle_edges"][0])
     share = np.asarray(course["cyclic"]) / particles
     ax.plot(step, share, color=VERMILION, linewidth=2.5, alpha=0.6, label="share of cyclic particles")

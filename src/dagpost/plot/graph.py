@@ -102,10 +102,7 @@ def _connect(
     from matplotlib.patches import FancyArrowPatch
 
     start, end = places[i], places[j]
-    if rows:
-        bend = 0.0 if abs(end[1] - start[1]) == 1 else 0.15 * float(np.sign(start[0] - 0.5) or 1.0)
-    else:  # towards the centre
-        bend = 0.14 * float(np.sign((end[0] - start[0]) * (start + end)[1] - (end[1] - start[1]) * (start + end)[0]))
+    bend = _bend_between_rows(ax, places, i, j) if rows else _bend_on_circle(start, end)
     gap = 1.1 * size if rows else 0.5 * size
     patch = FancyArrowPatch(
         tuple(start), tuple(end), arrowstyle="-|>" if arrow else "-", connectionstyle=f"arc3,rad={bend}",
@@ -116,8 +113,32 @@ def _connect(
     ax.add_patch(patch)
     if written and p < SURE:
         back = {"boxstyle": "round,pad=0.08", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
-        at = _along(ax, start, end, bend, 0.5 if rows else 0.35)
-        ax.text(*at, f"{p:.2f}", ha="center", va="center", fontsize=0.75 * size, color="0.2", bbox=back, zorder=3)
+        x, y = _along(ax, start, end, bend, 0.5 if rows else 0.35)
+        ax.text(x, y, f"{p:.2f}", ha="center", va="center", fontsize=0.75 * size, color="0.2", bbox=back, zorder=3)
+
+
+def _bend_on_circle(start: np.ndarray, end: np.ndarray) -> float:
+    """Towards the centre, the more the closer the edge is to the rim."""
+    middle, along = (start + end) / 2, end - start
+    return 0.25 * float(np.hypot(*middle) * np.sign(along[0] * middle[1] - along[1] * middle[0]))
+
+
+def _bend_between_rows(ax: Axes, places: np.ndarray, i: int, j: int) -> float:
+    """The bend that keeps an edge furthest from the nodes in between, straight where that is good enough."""
+    start, end = places[i], places[j]
+    between = np.delete(places, [i, j], axis=0)
+    between = between[(between[:, 1] < max(start[1], end[1])) & (between[:, 1] > min(start[1], end[1]))]
+    if not len(between):
+        return 0.0 if start[1] != end[1] else 0.3
+    at = ax.transData.transform(between)
+    shares = np.linspace(0.1, 0.9, 17)
+
+    def room(bend: float) -> float:
+        path = np.array([ax.transData.transform(_along(ax, start, end, bend, share)) for share in shares])
+        apart = (path[:, None] - at[None]) * np.array([1.0, 2.0])  # boxes are wider than high
+        return float(np.hypot(apart[..., 0], apart[..., 1]).min())
+
+    return max((0.0, 0.15, -0.15, 0.3, -0.3, 0.5, -0.5), key=lambda bend: min(room(bend), 60.0) - 20 * abs(bend))
 
 
 def _along(ax: Axes, start: np.ndarray, end: np.ndarray, bend: float, share: float) -> np.ndarray:

@@ -382,8 +382,7 @@ class Posterior:
         'exact'
         """
         found, table = edge_intervals(self, level), self.edge_table()
-        place = {name: i for i, name in enumerate(self.names)}
-        cause, effect = (table[column].map(place).to_numpy() for column in ("cause", "effect"))
+        cause, effect = ([self.names.index(name) for name in table[column]] for column in ("cause", "effect"))
         table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
         table.attrs["source"] = found.source
         return table
