@@ -31,7 +31,10 @@ DOCUMENTED = [
     "dagpost.graphs.enumeration", "dagpost.methods", "dagpost.simulation", "dagpost.exact_inference.posterior",
     "dagpost.data.targets", "dagpost.graphs.reachability", "dagpost.posterior.exports", "dagpost.posterior.files",
     "dagpost.posterior.posterior",
-    "dagpost.assumptions", "dagpost.estimator", "dagpost.cli.options",
+    "dagpost.assumptions", "dagpost.estimator", "dagpost.cli.options", "dagpost.data.sachs", "dagpost.data.reading",
+    "dagpost.data.conditions", "dagpost.models.bge", "dagpost.models.linear_gaussian", "dagpost.priors.erdos_renyi",
+    "dagpost.priors.knowledge", "dagpost.metrics", "dagpost.history", "dagpost.posterior.intervals",
+    "dagpost.plot.graph",
 ]  # fmt: skip
 
 

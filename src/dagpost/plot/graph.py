@@ -33,6 +33,11 @@ def graph(
     left out). Dashed lines connect pairs that are probably adjacent while neither direction is probable enough; their
     number is the probability of either. `labels` writes the probabilities of edges that are not sure (below 0.995);
     by default if there are no more than 40. `layout` is "rows", causes above effects, "circle", or whichever suits.
+
+    >>> import dagpost as dp
+    >>> post = dp.exact(dp.simulate(nodes=4, observations=50, seed=3).train)
+    >>> ax = graph(post)
+    >>> ax.figure.savefig("graph.pdf")  # doctest: +SKIP
     """
     if isinstance(threshold, bool) or not 0 < threshold <= 1:
         raise InputError(f"threshold={threshold!r}: give a probability above 0, at most 1")
