@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-slow mutants scoreboard check setup setup-bench bench clean
+.PHONY: help demo test test-slow mutants scoreboard check docs setup setup-bench bench clean
 
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
@@ -13,6 +13,7 @@ help:
 	@echo "make mutants      plant formula errors and see that a test catches each"
 	@echo "make scoreboard   kill, fill and damage; see that nothing is lost (about half an hour)"
 	@echo "make check        ruff and pyright"
+	@echo "make docs         build the documentation into site/"
 	@echo "make setup        virtual environment in .venv with the development extra"
 	@echo "make setup-bench  add what benchmarks and comparisons with other libraries need"
 	@echo "make bench        measure, print tables"
@@ -29,6 +30,10 @@ $(VENV)/report: $(VENV)/core
 
 $(VENV)/dev: $(VENV)/core
 	$(PIP) --editable '.[dev]'
+	touch $@
+
+$(VENV)/docs: $(VENV)/core
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 # dibs-lib asks for Jupyter, which it does not need: install it without its dependencies
@@ -61,9 +66,13 @@ check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+# warnings are errors; nothing on the pages is loaded from other hosts
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/scores.py
 	$(BIN)/python benchmarks/exact.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

@@ -12,7 +12,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 ORDER = [
     "errors", "atomic", "sealing", "memory", "numerics", "typing", "randomness", "progress", "checkpoints", "graphs",
     "data", "priors", "models", "assumptions", "simulation", "posterior", "exact_inference", "mcmc", "dibs",
-    "automatic", "bootstrap", "metrics", "methods", "estimator", "studies", "report", "cli", "__main__",
+    "automatic", "history", "bootstrap", "metrics", "methods", "estimator", "studies", "plot", "report", "cli",
+    "__main__",
 ]  # fmt: skip
 
 

@@ -40,6 +40,7 @@ _HOMES = {
     "ExactPosterior": "exact_inference",
     "exact": "exact_inference",
     "fit": "methods",
+    "History": "history",
     "Checkpoint": "checkpoints",
     "Interrupted": "checkpoints",
     "StructureLearner": "estimator",
@@ -47,7 +48,7 @@ _HOMES = {
     "write_report": "report",
     "InputError": "errors",
 }
-_MODULES = ("data", "dibs", "graphs", "metrics", "models", "priors")
+_MODULES = ("data", "dibs", "graphs", "metrics", "models", "plot", "priors")
 
 __all__ = [
     "BGe",
@@ -57,6 +58,7 @@ __all__ = [
     "ErdosRenyi",
     "ExactPosterior",
     "GraphPrior",
+    "History",
     "InputError",
     "Interrupted",
     "Knowledge",
@@ -77,6 +79,7 @@ __all__ = [
     "load",
     "metrics",
     "models",
+    "plot",
     "priors",
     "read_conditions",
     "read_table",
@@ -89,12 +92,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dagpost import data, dibs, graphs, metrics, models, priors
+    from dagpost import data, dibs, graphs, metrics, models, plot, priors
     from dagpost.checkpoints import Checkpoint, Interrupted
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.estimator import StructureLearner, to_pgmpy
     from dagpost.exact_inference import ExactPosterior, exact
+    from dagpost.history import History
     from dagpost.methods import fit
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load

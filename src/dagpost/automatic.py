@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,16 +24,19 @@ DIBS_SHARE = 0.25
 
 def auto(
     data: Dataset, model: Model, prior: GraphPrior, *, particles: int, draws: int, seed: int, steps: int | None = None,
-    effort: Effort | None = None, progress: bool | None = None, checkpoint: Sections | None = None, **options: Any,
+    effort: Effort | None = None, progress: bool | None = None, checkpoint: Sections | None = None,
+    callback: Callable[[Any], None] | None = None, every: int | None = None, **options: Any,
 ) -> Posterior:  # fmt: skip
     """The posterior over graphs by DiBS and MCMC; DiBS alone where families have no closed-form evidence.
 
     `particles` is the number of DiBS particles, `draws` the number of graphs kept. `effort` says how long
-    the chains run; a time limit in it holds for all.
+    the chains run; a time limit in it holds for all. `callback` sees a `Snapshot` after `every` steps of DiBS, then
+    a `ChainSnapshot` after every batch of the chains.
     """
     d, rows = data.nodes, data.observations
     common: dict[str, Any] = {
-        "particles": particles, "seed": seed, "method": "auto", "progress": progress, "checkpoint": checkpoint
+        "particles": particles, "seed": seed, "method": "auto", "progress": progress, "checkpoint": checkpoint,
+        "callback": callback, "every": every,
     }  # fmt: skip
     if not (model.has_evidence and prior.decomposes):
         what = f"model {model.name!r} has no closed-form evidence"
@@ -54,7 +58,7 @@ def auto(
     key_chains, key_theta = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1))
     found = refine(
         sketch.graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, progress=progress,
-        checkpoint=checkpoint,
+        checkpoint=checkpoint, callback=callback,
     )  # fmt: skip
     info = {
         "method": "auto",

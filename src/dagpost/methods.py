@@ -48,7 +48,7 @@ SETTINGS = tuple(Settings.__dataclass_fields__)
 EFFORT = tuple(Effort.__dataclass_fields__)
 THINNING = tuple(Thinning.__dataclass_fields__)
 WATCHING = ("callback", "every", "progress")
-"""Options of DiBS that are about looking on, not about the result."""
+"""Options of DiBS and "auto" that are about looking on, not about the result."""
 
 LARGE = 1.0
 """GiB from which on a run says how much memory it needs."""
@@ -73,7 +73,7 @@ def _dibs(method: str, preset: Callable[..., Settings]) -> Method:
 
 
 def _auto(c: Common, **options) -> Posterior:
-    _check(options, (*EFFORT, "progress", *SETTINGS))
+    _check(options, (*EFFORT, *WATCHING, *SETTINGS))
     common = {"particles": c.particles, "draws": c.draws, "steps": c.steps, "seed": c.seed}
     common["checkpoint"] = c.checkpoint
     return auto(c.data, c.model, c.prior, **common, **_gathered("effort", Effort, options))
@@ -173,7 +173,8 @@ def fit(
 
     Further options go to the method: for "auto" `precision`, the wanted standard error of an edge probability, and
     the limits `max_moves` and `time_limit` (in seconds); for DiBS the fields of `dagpost.dibs.Settings`, a `callback`
-    that sees a `Snapshot` after `every` steps, and `progress`; for MC³ and its variants `burn_in`, `thin` and
+    that sees a `Snapshot` after `every` steps (`dp.History()` is one; with "auto" it then sees a `ChainSnapshot` after
+    every batch of the chains), and `progress`; for MC³ and its variants `burn_in`, `thin` and
     `neighbourhood`. A seed fixes the result, unless a time limit ends the run.
 
     `checkpoint` names a folder in which the run saves its state about every `checkpoint_every` seconds, and when it is

@@ -39,6 +39,11 @@ def expected_shd(post: Posterior, truth: Any, *, essential: bool = True) -> floa
     """E-SHD: posterior mean of the structural Hamming distance to the truth.
 
     Between essential graphs, as in the paper; between DAGs with `essential=False`.
+
+    >>> import dagpost as dp
+    >>> sim = dp.simulate(nodes=4, observations=500, seed=0)
+    >>> expected_shd(dp.exact(sim.train, model="linear"), sim.graph) < 1
+    True
     """
     target = _truth(post, truth)
     graphs = post.graphs
@@ -75,6 +80,11 @@ def auroc(post: Posterior, truth: Any, *, diagonal: bool = True, by_class: bool 
     Over all d² entries as in the paper; `diagonal=False` leaves out the d impossible self-loops. `by_class=True` is how
     the paper scores PC and GES, which know graphs only up to equivalence: undirected edges of the essential graphs are
     oriented in their favour.
+
+    >>> import dagpost as dp
+    >>> sim = dp.simulate(nodes=4, observations=100, seed=0)
+    >>> round(auroc(dp.exact(sim.train, model="linear"), sim.graph), 2)
+    1.0
     """
     return float(roc_auc_score(*_classified(post, truth, diagonal, by_class)))
 

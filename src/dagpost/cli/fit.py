@@ -16,6 +16,7 @@ EXAMPLES = """Examples:
   dagpost fit cells.csv --interventions target --out run2  a column names what was intervened on
   dagpost fit cells.csv --report                          and a page to look at: run/report.html
   dagpost fit cells.csv --model bge --time-limit 60
+  dagpost fit cells.csv --watch                           edges, cycles and temperatures, live
   dagpost fit cells.csv --model linear --noise 0.1 --raw-units    the paper's linear model
   dagpost fit cells.csv --method dibs --particles 50 --set bandwidth_z=2
   dagpost fit cells.csv --quiet --json | jq '.edges[:5]'
@@ -45,6 +46,7 @@ def fit(
     checkpoint_every: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
     accelerator: o.Accelerator = None,
     report: o.Report = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show edges, cycles and temperatures while it runs.")] = False,
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
@@ -60,6 +62,6 @@ def fit(
     infer(
         Request(
             table, model, prior, method, noise, raw_units, interventions, set_, out, overwrite, quiet, json,
-            accelerator, seed, resume, checkpoint_every, report, given,
+            accelerator, seed, resume, checkpoint_every, report, given, watch,
         )
     )  # fmt: skip

@@ -6,6 +6,8 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ CHANGES = {
     "columns": "leave them out of the table",
 }
 """How to change what was assumed."""
+
+WATCHED = ("auto", "dibs", "dibs-paper")
+"""Methods that a callback can look at."""
 
 CHECKPOINT = "checkpoint"
 """Folder inside the output folder that a stopped run leaves."""
@@ -57,14 +62,18 @@ class Request:
     report: bool = False
     given: dict[str, Any] = field(default_factory=dict)
     """Further arguments of `dagpost.fit`; those that are None are left to it."""
+    watch: bool = False
 
 
 def infer(request: Request) -> None:
     """Read, assume, infer, write, say."""
     wanted = settings(request.set_)
+    if request.watch and request.quiet:
+        raise InputError("--watch and --quiet contradict each other: leave one of them out")
     prepare(request.accelerator)
     from dagpost.assumptions import assume
     from dagpost.data import as_dataset
+    from dagpost.history import History
     from dagpost.methods import fit
 
     data = as_dataset(request.table, interventions=request.interventions)
@@ -86,11 +95,13 @@ def infer(request: Request) -> None:
         options |= _checkpoints(request, assumed.method, folder)
         say(f"{printable(Path(request.table).name)}: {data!r}"[:300], request.quiet)
         say(explained(assumed.said), request.quiet)
+        history = History()
         began = time.perf_counter()
         try:
-            post = fit(
-                assumed.data, assumed.model, assumed.prior, assumed.method, seed=request.seed, **options
-            )  # fmt: skip
+            with looking_on(assumed, history, request.watch) as looks:
+                post = fit(
+                    assumed.data, assumed.model, assumed.prior, assumed.method, seed=request.seed, **looks | options
+                )  # fmt: skip
         except KeyboardInterrupt as stop:
             say(f"dagpost: {_how_to_go_on(options)}", request.quiet)
             if hasattr(stop, "exit_code"):  # it saved its state first
@@ -98,6 +109,8 @@ def infer(request: Request) -> None:
             raise
         seconds = time.perf_counter() - began
         summary = summarised(post, request, assumed, seconds)
+        if len(history):
+            summary["evolution"] = history.summary(post.names)
         text = described(summary)
         written = save(post, folder, summary, text)
         shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
@@ -110,6 +123,35 @@ def infer(request: Request) -> None:
     say(f"written to {printable(folder)}: {', '.join(written)}; look with `dagpost show {folder}`", request.quiet)
     if request.json:
         emit(as_json(summary))
+
+
+@contextmanager
+def looking_on(assumed: Any, history: Any, watch: bool) -> Iterator[dict[str, Any]]:
+    """The options of a method that can be looked at: its course is recorded, and shown where that is asked for."""
+    watched = assumed.method in WATCHED
+    if not watch:
+        yield {"callback": history} if watched else {}
+        return
+    if not watched:
+        say(f"--watch: method {assumed.method!r} has no particles to look at; showing its progress alone")
+        yield {}
+        return
+    from dagpost.cli.watch import watching
+
+    with watching(assumed.data.names) as view:
+        yield {"callback": Both(history, view), "every": view.every, "progress": False}
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two callbacks in one."""
+
+    first: Any
+    second: Any
+
+    def __call__(self, snapshot: Any) -> None:
+        self.first(snapshot)
+        self.second(snapshot)
 
 
 def _checkpoints(request: Request, method: str, folder: Path) -> dict[str, Any]:

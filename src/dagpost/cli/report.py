@@ -55,7 +55,7 @@ def report(
         write(folder / TEXT, text_report(summary))
         written.append(TEXT)
         if has_matplotlib():
-            write(folder / FIGURE, drawn(summary))
+            write(folder / FIGURE, drawn(summary, post))
             written.append(FIGURE)
         else:
             say(f"no {FIGURE}: matplotlib is not installed; pip install 'dagpost[report]' brings it")

@@ -18,6 +18,11 @@ def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -
 
     Keys are paths (give pairs instead of a mapping for frames, arrays or Datasets); values are what the condition
     intervened on: nothing, a name, several joined by ";" or in a list. All tables have the same columns, in any order.
+
+    >>> import pandas as pd
+    >>> control, treated = pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}), pd.DataFrame({"a": [3.0], "b": [5.0]})
+    >>> read_conditions([(control, None), (treated, "b")])
+    Dataset(3 rows, 2 columns: a, b; 1 rows with interventions)
     """
     pairs = list(conditions.items()) if isinstance(conditions, Mapping) else list(conditions)
     if not pairs:

@@ -22,7 +22,15 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 
 def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
-    """A Dataset from a CSV, TSV or Parquet file whose first row names the columns."""
+    """A Dataset from a CSV, TSV or Parquet file whose first row names the columns.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("dose,weight\\n1,2\\n3,5\\n")
+    ...     file.flush()
+    ...     read_table(file.name)
+    Dataset(2 rows, 2 columns: dose, weight)
+    """
     frame = read_frame(path, largest_bytes)
     return _named(printable(Path(path).name), lambda: Dataset(frame))
 

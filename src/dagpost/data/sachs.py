@@ -58,6 +58,9 @@ def sachs(interventions: bool = False, condition: str | None = None) -> Dataset:
     `interventions=True` marks, in each condition, the molecule that the reagent acts on as intervened on.
     Inhibitors act on a molecule's activity rather than on the measured amount, so this is a model of the
     experiment, not a fact. `condition` picks the rows of one condition.
+
+    >>> sachs(condition="anti-CD3/CD28").observations
+    853
     """
     labels = sachs_conditions().to_numpy()
     table = _table()
@@ -84,6 +87,9 @@ def sachs_graph(name: str = "sachs20") -> pd.DataFrame:
     """A consensus graph by name: `sachs20` (default), `bnlearn`, or `cdt` (the paper's, cyclic).
 
     Rows and columns are labelled, in the order of the data; entry (i, j) is True for i -> j.
+
+    >>> bool(sachs_graph("bnlearn").loc["praf", "pmek"])
+    True
     """
     if name not in _EDGES:
         raise InputError(f"unknown consensus graph {name!r}: {nearest(name, _EDGES)}")

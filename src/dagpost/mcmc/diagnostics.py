@@ -75,16 +75,22 @@ def diagnose(
     return Diagnostics(float(np.nanmax(rhat)), float(np.nanmin(ess)), _error(batches), rhat_density, ess_density)
 
 
-def _error(batches: Float[np.ndarray, "e b d d"]) -> float:
-    """The largest standard error of an edge's overall frequency."""
+def edge_errors(batches: Float[np.ndarray, "e b d d"]) -> Float[np.ndarray, "d d"]:
+    """The standard error of every edge's overall frequency; 0 for edges that no batch saw come or go."""
     from arviz_stats.base.array import array_stats
 
-    e, b = batches.shape[:2]
+    e, b, d, _ = batches.shape
     means = np.moveaxis(batches.reshape(e, b, -1), -1, 0)
-    means = means[means.std(axis=(1, 2)) > 0]
-    if len(means) == 0:
-        return 0.0
-    return float(np.nanmax(np.asarray(array_stats.mcse(means, chain_axis=1, draw_axis=2))))
+    moving = means.std(axis=(1, 2)) > 0
+    out = np.zeros(d * d)
+    if moving.any():
+        out[moving] = np.asarray(array_stats.mcse(means[moving], chain_axis=1, draw_axis=2))
+    return out.reshape(d, d)
+
+
+def _error(batches: Float[np.ndarray, "e b d d"]) -> float:
+    """The largest of them."""
+    return float(np.nanmax(edge_errors(batches)))
 
 
 def _number(value: Any) -> float:

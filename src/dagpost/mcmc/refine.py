@@ -14,7 +14,7 @@ from jaxtyping import Float
 from dagpost.checkpoints import NOWHERE, Section, State
 from dagpost.checkpoints.section import Sections, section_of
 from dagpost.errors import positive, whole_number
-from dagpost.mcmc.diagnostics import Diagnostics, diagnose
+from dagpost.mcmc.diagnostics import Diagnostics, diagnose, edge_errors
 from dagpost.mcmc.ensembles import (
     KINDS,
     Ensemble,
@@ -80,12 +80,12 @@ class Refined:
 def refine(
     graphs: Graphs, model: Model, prior: GraphPrior, stats: Statistics, key: Key, *,
     rows: int, draws: int = 1000, effort: Effort | None = None, progress: bool | None = None,
-    checkpoint: Sections | None = None,
+    checkpoint: Sections | None = None, callback: Callable[[ChainSnapshot], None] | None = None,
 ) -> Refined:  # fmt: skip
     """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
 
     Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
-    nobody has to choose a burn-in.
+    nobody has to choose a burn-in. `callback` looks on after every batch.
     """
     effort = effort or Effort()
     began = time.perf_counter()
@@ -94,6 +94,7 @@ def refine(
     seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
     moves = standard_recipe(d, scoring)
     made = 0  # moves in blocks before this one
+    found: Diagnostics | None = None
     with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
 
@@ -117,6 +118,9 @@ def refine(
             facts = {"rounds": rounds, "made": made, "seconds": time.perf_counter() - began}
             chains.reached(partial(_state, saved(ensembles), list(batches), facts))
             tell()
+            if callback is not None:
+                so_far = np.concatenate([b.frequencies for b in batches], axis=1).mean(axis=(0, 1))
+                callback(ChainSnapshot(made + moves_of(ensembles), shown, so_far, found, effort.precision))
 
         while True:
             if begun is None:
@@ -143,6 +147,7 @@ def refine(
         "moves": made,
         "seconds": now - began,
         "ended_by": "diagnostics" if enough else "limit",
+        "edge_errors": np.nan_to_num(edge_errors(block.frequencies), nan=0.5).round(6).tolist(),
     }
     return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), found, info)
 
@@ -153,6 +158,20 @@ class Block(NamedTuple):
     graphs: Graphs  # (e, n, d, d) draws that were kept
     log_posterior: Float[np.ndarray, "e n"]  # of those
     frequencies: Float[np.ndarray, "e b d d"]  # of edges, over the rounds of each batch
+
+
+class ChainSnapshot(NamedTuple):
+    """What a callback sees after every batch of the chains."""
+
+    moves: int
+    share: float
+    """Of the moves or seconds that are allowed; chains that agree end sooner."""
+    edge_probabilities: Float[np.ndarray, "d d"]
+    """Over the rounds of this block so far."""
+    diagnostics: Diagnostics | None
+    """Of the last whole block; None during the first."""
+    precision: float
+    """The wanted standard error of an edge probability."""
 
 
 def run_block(

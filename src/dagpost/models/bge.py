@@ -63,6 +63,11 @@ class BGe(Model):
     `alpha_mu` weighs the prior mean `mean` (0), `alpha_w` (default d + 2) are the degrees of freedom, and
     `scale_matrix` is T: a number t for `t I`, a vector for a diagonal, or a matrix. The default is
     `t = alpha_mu (alpha_w - d - 1) / (alpha_mu + 1)`. The model has no explicit parameters (`theta = ()`).
+
+    >>> import dagpost as dp
+    >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train, model=dp.BGe(alpha_mu=0.5))
+    >>> post.model.alpha_mu
+    0.5
     """
 
     alpha_mu: float = 1.0

@@ -48,6 +48,11 @@ class LinearGaussian(Model):
     `noise ~ InverseGamma(noise_shape, noise_rate)` and `weight | noise ~ N(0, noise · weight_scale²)`;
     theta is then a `LinearTheta`. Both have closed-form evidence and exact draws of theta given a graph.
     The model has no intercept: centre the data (`Dataset.standardised`).
+
+    >>> import dagpost as dp
+    >>> data = dp.simulate(nodes=3, observations=50, seed=1).train.standardised()
+    >>> len(dp.exact(data, model=dp.LinearGaussian(noise_variance=None)))
+    25
     """
 
     noise_variance: float | None = 0.1
