@@ -20,7 +20,7 @@ import dagpost as dp
 OPTIONS = {
     "auto": {"draws": 1000},
     "dibs": {"particles": 30},
-    "dibs-paper": {"particles": 30, "steps": 300},
+    "dibs-paper": {"particles": 30},
     "mc3": {"particles": 30},
 }
 

@@ -33,6 +33,9 @@ def study(
     seeds: Annotated[int | None, typer.Option(help="Data sets or restarts [as many as the paper has]")] = None,
     out: Annotated[str, typer.Option(metavar="FOLDER", help="Where results go, and are found again.")] = "results",
     workers: Annotated[int | None, typer.Option(help="Processes [one for each core]")] = None,
+    together: Annotated[
+        int | None, typer.Option(metavar="N", help="Run DiBS on so many data sets at once, in one process: for a GPU.")
+    ] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to run tasks on.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUES", help="Some tasks; may be repeated.")] = None,
     include: Annotated[list[str] | None, typer.Option(metavar="METHOD", help="Also run dibs-lib.")] = None,
@@ -54,6 +57,8 @@ def study(
         whole_number("--workers", workers, least=1)
     if seeds is not None:
         whole_number("--seeds", seeds, least=1)
+    if together is not None:
+        whole_number("--together", together, least=1)
     from dagpost import studies
 
     if page is not None:
@@ -80,7 +85,7 @@ def study(
             _print_list(tasks, set(picked), store, json)
             return
         if not collect:
-            execute = _executor(one, workers, cluster, in_this_process=task is not None)
+            execute = _executor(one, workers, together, cluster, in_this_process=task is not None)
             failures = studies.run(picked, store, execute, one.name, False if quiet else None)
             failed += failures
             for failure in failures[:5]:
@@ -93,7 +98,9 @@ def study(
         raise RunError(f"{len(failed)} tasks failed, the first: {failed[0].why}; run again to try them once more")
 
 
-def _executor(study: Study, workers: int | None, cluster: str | None, in_this_process: bool) -> Executor:
+def _executor(
+    study: Study, workers: int | None, together: int | None, cluster: str | None, in_this_process: bool
+) -> Executor:
     from dagpost import studies
     from dagpost.studies.provenance import cores
 
@@ -101,6 +108,10 @@ def _executor(study: Study, workers: int | None, cluster: str | None, in_this_pr
         return studies.here
     if cluster is not None:
         return studies.cluster(cluster)
+    if together is not None:
+        from dagpost.studies.together import together as joined
+
+        return joined(together)
     return studies.processes(cores() if workers is None else workers)
 
 

@@ -11,11 +11,12 @@ from dagpost.studies.provenance import hardware, versions
 from dagpost.studies.task import Task
 
 
-def perform(task: Task) -> dict[str, Any]:
+def perform(task: Task, *fits: Any) -> dict[str, Any]:
     """The measured rows, how long it took, and with what; or what went wrong, in one sentence.
 
     Data that cannot be used and runs that cannot go on are told, not raised: the other tasks of a study go on. Tells
-    apart what a method refuses from a fault in the program, which is raised.
+    apart what a method refuses from a fault in the program, which is raised. `fits` takes the place of the
+    function that fits, where the posteriors are there already.
     """
     from dagpost.studies.measures import MEASURES
 
@@ -23,7 +24,7 @@ def perform(task: Task) -> dict[str, Any]:
         raise InputError(f"unknown kind of task {task.kind!r}: {nearest(task.kind, MEASURES)}")
     began = time.perf_counter()
     try:
-        rows = [{name: _plain(value) for name, value in row.items()} for row in MEASURES[task.kind](task)]
+        rows = [{name: _plain(value) for name, value in row.items()} for row in MEASURES[task.kind](task, *fits)]
     except (InputError, RunError, MemoryError) as error:
         return {"failed": f"{type(error).__name__}: {error}"}
     seconds = round(time.perf_counter() - began, 3)

@@ -29,7 +29,7 @@ class Task:
     @property
     def identity(self) -> str:
         """The task in words; two tasks with the same words are the same task."""
-        return _words(self.as_dict())
+        return words(self.as_dict())
 
     @property
     def key(self) -> str:
@@ -44,7 +44,7 @@ class Task:
     @property
     def data_seed(self) -> int:
         """Of the data."""
-        return _seed(_words(dict(self.data)))
+        return _seed(words(dict(self.data)))
 
     @property
     def labels(self) -> dict[str, Any]:
@@ -68,10 +68,11 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _words(value: Any) -> str:
+def words(value: Any) -> str:
+    """The value in JSON, the same whatever the order of names."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _seed(words: str) -> int:
+def _seed(text: str) -> int:
     """31 bits, which every generator in use takes."""
-    return int.from_bytes(hashlib.sha256(words.encode()).digest()[:4]) >> 1
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1

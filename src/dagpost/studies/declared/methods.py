@@ -6,7 +6,7 @@ from typing import Any
 
 from dagpost.studies.study import Scale
 
-AUTO = {"max_moves": 100_000_000}
+AUTO = {"max_moves": 50_000_000}
 """Of all chains of `auto`; its default is 15 million for each node, which takes minutes a data set. Where chains do not
 agree by then, its verdict says so."""
 

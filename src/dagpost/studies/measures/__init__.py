@@ -9,9 +9,8 @@ from dagpost.studies.measures.four_node import four_node
 from dagpost.studies.measures.sachs import protein_signalling
 from dagpost.studies.measures.synthetic import synthetic
 from dagpost.studies.measures.wall_time import wall_time
-from dagpost.studies.task import Task
 
-MEASURES: dict[str, Callable[[Task], Iterator[dict[str, Any]]]] = {
+MEASURES: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {
     "synthetic": synthetic,
     "sachs": protein_signalling,
     "four-node": four_node,

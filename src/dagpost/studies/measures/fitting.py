@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -31,6 +31,10 @@ class Fitted:
 
     columns: dict[str, Any]
     posterior: Posterior | None
+
+
+Fits = Callable[[Dataset, Mapping[str, Any], str, int], Iterator[Fitted]]
+"""How measures come to posteriors: `fitted`, or something that has them already."""
 
 
 def model_of(run: Mapping[str, Any]) -> Model:
@@ -62,17 +66,22 @@ def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iter
         yield from _both(method, fit_dibs_lib(data, model, prior, seed=seed, **options))
         return
     seen: list[Snapshot] = []
-    record = run.get("record")
-    if record:
-        options |= {"callback": seen.append, "every": gcd(*record)}
+    if "record" in run:
+        options |= {"callback": seen.append, "every": gcd(*run["record"])}
     post = fit(data, model, prior, method, seed=seed, progress=False, **options)
+    yield from told(data, run, prior, post, seen)
+
+
+def told(data: Dataset, run: Mapping[str, Any], prior: str, post: Posterior, seen: list[Snapshot]) -> Iterator[Fitted]:
+    """The posteriors of a run that has ended, and of what was seen on the way."""
+    model, method, record = model_of(run), run["method"], run.get("record")
     name = f"{method}*" if method.startswith("bootstrap") and model.has_parameters else method
     if not record:
         yield from _both(name, post)
         return
     early = [s for s in seen if s.step in record and s.step != post.info["steps"]]
     for snapshot in early:
-        yield from _both(name, _at(snapshot, data, model, prior, options), steps=snapshot.step, final=False)
+        yield from _both(name, _at(snapshot, data, model, prior, options_of(run)), steps=snapshot.step, final=False)
     yield from _both(name, post, steps=post.info["steps"], final=True)
 
 
@@ -84,7 +93,7 @@ def _both(name: str, post: Posterior | None, **columns: Any) -> Iterator[Fitted]
 
 def _at(snapshot: Snapshot, data: Dataset, model: Model, prior: str, options: Mapping[str, Any]) -> Posterior | None:
     """The posterior as it stood after some steps; the schedules of "dibs-paper" do not know how many are to come."""
-    changes = {k: v for k, v in options.items() if k not in ("particles", "callback", "every")}
+    changes = {k: v for k, v in options.items() if k != "particles"}
     settings = paper_settings(model, data.nodes, data.observations, **changes)
     target, _, stats = prepare(model, as_prior(prior), settings, data, len(snapshot.z))
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dagpost.data import Dataset
-from dagpost.studies.measures.fitting import fitted
+from dagpost.studies.measures.fitting import Fits, fitted
 from dagpost.studies.task import Task
 
 WEIGHTS = {(0, 1): 2.0, (0, 2): -2.0, (1, 3): 3.0, (2, 3): 1.0}
@@ -34,10 +34,10 @@ def observed(rows: int, seed: int) -> Dataset:
     return Dataset(values)
 
 
-def four_node(task: Task) -> Iterator[dict[str, Any]]:
+def four_node(task: Task, fits: Fits = fitted) -> Iterator[dict[str, Any]]:
     """One row for each posterior and pair of edges."""
     data = observed(task.data["observations"], task.data_seed)
-    for found in fitted(data, task.run, "uniform", task.seed):
+    for found in fits(data, task.run, "uniform", task.seed):
         for name, edges in FEATURES.items():
             both = lambda graph, edges=edges: all(graph[i, j] for i, j in edges)  # noqa: E731
             probability = None if found.posterior is None else found.posterior.probability(both)

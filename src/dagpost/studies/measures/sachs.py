@@ -16,7 +16,7 @@ from dagpost.data import Dataset, sachs, sachs_graph
 from dagpost.graphs import essential_graph, literal_essential_graph, structural_hamming_distance
 from dagpost.metrics import auroc
 from dagpost.posterior import Posterior
-from dagpost.studies.measures.fitting import fitted
+from dagpost.studies.measures.fitting import Fits, fitted
 from dagpost.studies.task import Task
 from dagpost.typing import Graph
 
@@ -47,10 +47,10 @@ def measurements(rows: int | None = None) -> Dataset:
     return data.standardised()
 
 
-def protein_signalling(task: Task) -> Iterator[dict[str, Any]]:
+def protein_signalling(task: Task, fits: Fits = fitted) -> Iterator[dict[str, Any]]:
     """One row for each posterior and reference graph."""
     data = measurements(task.data.get("rows"))
-    for found in fitted(data, task.run, "erdos-renyi", task.seed):
+    for found in fits(data, task.run, "erdos-renyi", task.seed):
         post = found.posterior
         for name, truth in references().items():
             scored = {"shd": None, "auroc": None, "edges": None}

@@ -8,7 +8,7 @@ from typing import Any
 from dagpost.metrics import auroc, expected_shd, negative_log_likelihood
 from dagpost.posterior import Posterior
 from dagpost.simulation import Simulation, simulate
-from dagpost.studies.measures.fitting import fitted
+from dagpost.studies.measures.fitting import Fits, fitted
 from dagpost.studies.task import Task
 
 
@@ -26,10 +26,10 @@ def simulated(task: Task) -> Simulation:
     )
 
 
-def synthetic(task: Task) -> Iterator[dict[str, Any]]:
+def synthetic(task: Task, fits: Fits = fitted) -> Iterator[dict[str, Any]]:
     """One row for each posterior of the run."""
     sim = simulated(task)
-    for found in fitted(sim.train, task.run, task.data["graphs"], task.seed):
+    for found in fits(sim.train, task.run, task.data["graphs"], task.seed):
         yield {**found.columns, **scores(found.posterior, sim, found.columns["method"])}
 
 

@@ -1,0 +1,105 @@
+"""Tasks of DiBS that differ in their data or their restart alone, run as one: a GPU has room for many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import gcd
+from typing import Any, NamedTuple
+
+import jax
+
+from dagpost.data import Dataset
+from dagpost.dibs import Snapshot, default_settings, infer_together, paper_settings
+from dagpost.errors import InputError, RunError
+from dagpost.priors import as_prior
+from dagpost.studies.executors import Executor, Results
+from dagpost.studies.measures import MEASURES
+from dagpost.studies.measures.fitting import Fitted, model_of, options_of, told
+from dagpost.studies.perform import perform
+from dagpost.studies.task import Task, words
+
+PRESETS = {"dibs-paper": paper_settings, "dibs": default_settings}
+SHARE = 0.4
+"""Of the device's memory for the intermediate values of a step."""
+
+
+class Asked(NamedTuple):
+    """What the measure of a task wants fitted."""
+
+    data: Dataset
+    run: Mapping[str, Any]
+    prior: str
+    seed: int
+
+
+def together(most: int) -> Executor:
+    """At most that many tasks at once, in this process; those that cannot be joined one by one."""
+
+    def run(tasks: Sequence[Task]) -> Results:
+        groups: dict[str, list[Task]] = {}
+        for task in tasks:
+            groups.setdefault(_alike(task), []).append(task)
+        for group in groups.values():
+            for first in range(0, len(group), most):
+                yield from _performed(group[first : first + most])
+
+    return run
+
+
+def _alike(task: Task) -> str:
+    """Equal for tasks that can be run as one."""
+    if task.run["method"] not in PRESETS or task.kind == "wall-time":
+        return task.identity
+    data = {name: value for name, value in task.data.items() if name != "set"}
+    run = {name: value for name, value in task.run.items() if name != "restart"}
+    return words([task.kind, data, run])
+
+
+def _performed(tasks: Sequence[Task]) -> Results:
+    if len(tasks) == 1:
+        yield tasks[0], perform(tasks[0])
+        return
+    asked = [_asked(task) for task in tasks]
+    for task, found in zip(tasks, _fitted(asked)):
+        yield task, perform(task, lambda *_, found=found: found)
+
+
+def _asked(task: Task) -> Asked:
+    asked: list[Asked] = []
+
+    def listening(*arguments: Any) -> Iterator[Fitted]:
+        asked.append(Asked(*arguments))
+        return iter(())
+
+    list(MEASURES[task.kind](task, listening))
+    return asked[0]
+
+
+def _fitted(asked: Sequence[Asked]) -> Iterator[Iterator[Fitted]]:
+    """The posteriors of each, as `fitted` would give them."""
+    data, run, prior, _ = asked[0]
+    model, options = model_of(run), options_of(run)
+    particles = options.pop("particles")
+    options.setdefault("memory_limit", _memory())
+    settings = PRESETS[run["method"]](model, data.nodes, data.observations, **options)
+    seen: list[list[Snapshot]] = [[] for _ in asked]
+    watch: dict[str, Any] = {}
+    if "record" in run:
+        watch = {"callback": lambda number, snapshot: seen[number].append(snapshot), "every": gcd(*run["record"])}
+    outcomes = infer_together(
+        [one.data for one in asked], model, as_prior(prior), settings, seeds=[one.seed for one in asked],
+        particles=particles, method=run["method"], progress=False, **watch,
+    )  # fmt: skip
+    for one, post, snapshots in zip(asked, outcomes, seen):
+        yield _raised(post) if isinstance(post, Exception) else told(one.data, one.run, prior, post, snapshots)
+
+
+def _raised(error: InputError | RunError) -> Iterator[Fitted]:
+    raise error
+    yield
+
+
+def _memory() -> float:
+    """GiB."""
+    known = jax.devices()[0].memory_stats() or {}
+    return max(2.0, SHARE * known.get("bytes_limit", 0) / 2**30)
