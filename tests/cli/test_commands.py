@@ -135,7 +135,7 @@ def test_the_page_gets_effects_from_the_table(dagpost, table, tmp_path):
     page = tmp_path / "run" / "report.html"
     assert '"effects":null' in page.read_text(encoding="utf-8")
     assert dagpost("report", "run", "--data", table, "--overwrite").code == 0
-    assert '"effects":{"level":0.9,"rows":[[' in page.read_text(encoding="utf-8")
+    assert '"effects":{"level":0.9,"linear":true,"rows":[[' in page.read_text(encoding="utf-8")
     pd.read_csv(table).iloc[1:].to_csv("fewer.csv", index=False)
     ended = dagpost("report", "run", "--data", "fewer.csv", "--overwrite")
     assert ended.code == 2 and "not the data" in ended.err

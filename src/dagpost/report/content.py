@@ -113,7 +113,7 @@ def effects_of(post: Posterior) -> tuple[dict[str, Any] | None, str]:
         for cause, effect, *numbers, path in zip(*columns)
         if path >= LEAST_PATH
     ]
-    return {"level": LEVEL, "rows": sorted(rows)}, ""
+    return {"level": LEVEL, "linear": linear, "rows": sorted(rows)}, ""
 
 
 def significant(value: float) -> float:
