@@ -42,11 +42,12 @@ def main() -> None:
 
 
 def write(post: dp.Posterior, folder: Path) -> None:
-    """The edge table, the posterior, and a figure where matplotlib is installed."""
+    """The edge table, the posterior, the interactive report, and a figure where matplotlib is installed."""
     folder.mkdir(parents=True, exist_ok=True)
     table = post.edge_table()
     post.export(folder / "edges.csv", overwrite=True)
     post.save(folder / "posterior.nc", overwrite=True)
+    dp.write_report(post, folder / "report.html", title="Protein signalling (Sachs et al., 2005)", overwrite=True)
     if has_matplotlib():
         (folder / "edges.png").write_bytes(drawn({"names": post.names, "edges": table.to_dict("records")}))
     print(f"\nwritten to {folder}: {', '.join(sorted(p.name for p in folder.iterdir()))}")

@@ -107,12 +107,58 @@ def test_report(dagpost, table, tmp_path, monkeypatch):
     dagpost("exact", table)
     assert dagpost("report", "run").code == 0
     assert "probability  edge" in (tmp_path / "run" / "report.txt").read_text()
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<h1>table.csv</h1>" in page and "assumed: units" in page
     ended = dagpost("report", "run")
     assert ended.code == 2 and "exists already" in ended.err
     monkeypatch.setattr("dagpost.report.has_matplotlib", lambda: False)
     (tmp_path / "run" / "report.png").unlink(missing_ok=True)
     ended = dagpost("report", "run", "--overwrite")
     assert ended.code == 0 and "dagpost[report]" in ended.err and not (tmp_path / "run" / "report.png").exists()
+
+
+def test_the_page_with_the_fit(dagpost, table, tmp_path):
+    assert dagpost("fit", table, *SMALL, "--report").code == 0
+    assert written(tmp_path / "run") == FILES | {"report.html"}
+    ended = dagpost("exact", table, "--report", "--overwrite", "--quiet")
+    assert ended.code == 0 and ended.err == ""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "report.html").write_text("mine")
+    ended = dagpost("exact", table, "--report", "--out", "other")
+    assert ended.code == 2 and "report.html exists already" in ended.err
+    assert (tmp_path / "other" / "report.html").read_text() == "mine"
+
+
+def test_the_page_gets_effects_from_the_table(dagpost, table, tmp_path):
+    dagpost("exact", table, "--model", "bge")
+    dagpost("report", "run")
+    page = tmp_path / "run" / "report.html"
+    assert '"effects":null' in page.read_text(encoding="utf-8")
+    assert dagpost("report", "run", "--data", table, "--overwrite").code == 0
+    assert '"effects":{"level":0.9,"linear":true,"rows":[[' in page.read_text(encoding="utf-8")
+    pd.read_csv(table).iloc[1:].to_csv("fewer.csv", index=False)
+    ended = dagpost("report", "run", "--data", "fewer.csv", "--overwrite")
+    assert ended.code == 2 and "not the data" in ended.err
+    assert "--interventions" in dagpost("report", "run", "--interventions", "t", "--overwrite").err
+
+
+def test_a_report_of_a_damaged_run(dagpost, table, tmp_path):
+    dagpost("exact", table)
+    path = tmp_path / "run" / "posterior.nc"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    ended = dagpost("report", "run")
+    assert ended.code == 2 and "posterior.nc" in ended.err
+    assert written(tmp_path / "run") == FILES
+    path.unlink()
+    ended = dagpost("report", "run")
+    assert ended.code == 0 and "no report.html: posterior.nc is missing" in ended.err
+    summary = tmp_path / "run" / "summary.json"
+    path.write_bytes(whole)
+    changed = json.loads(summary.read_text())
+    summary.write_text(json.dumps(changed | {"names": changed["names"][::-1]}))
+    ended = dagpost("report", "run", "--overwrite")
+    assert ended.code == 2 and "are of different runs" in ended.err
 
 
 def test_simulate_feeds_fit(dagpost, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.posterior.exports import neutral
+from dagpost.report.page import html_report
 from tests.report.made_up import HOSTILE, made_up
 
 CY = "document.getElementById('graph')._cyreg.cy"
@@ -285,14 +286,42 @@ def test_print_is_light_and_holds_the_graph(opened, screenshots):
 
 
 def test_a_hundred_nodes(opened, screenshots):
-    post = made_up(100)
+    post = made_up(100, draws=60)
     page = opened(post)
     assert len(rows_of(page)) == 200 and "200 of 9900 rows" in page.locator("#edge-table").inner_text()
     start = float(page.locator("#threshold").input_value())
     assert 0 < len(visible_edges(page)) <= 200 and start >= 0.5
-    page.screenshot(path=screenshots / "hundred.png", full_page=True)
+    page.screenshot(path=screenshots / "hundred.png")
     page.get_by_label("Search edges").fill("x99")
     assert len(rows_of(page)) == 198
     slide(page, 0.01)
     shown = np.rint(post.edge_probabilities.to_numpy() * 10_000)
     assert len(visible_edges(page)) == (shown >= 100).sum()
+
+
+def test_the_policy_holds_even_if_markup_got_in(browser, small, tmp_path):
+    """A second wall: what is not part of the page neither runs nor loads."""
+    smuggled = "<script>window.hacked=1</script><img src='https://example.invalid/x.png' onerror='window.hacked=2'>"
+    file = tmp_path / "smuggled.html"
+    file.write_text(html_report(small).replace("</main>", smuggled + "</main>"), encoding="utf-8")
+    page = browser.new_page()
+    complaints, sent = [], []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("requestfinished", lambda request: sent.append(request.url))
+    page.goto(file.as_uri())
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.hacked") is None and sent == [file.as_uri()]
+    assert len(complaints) >= 2 and all("Content Security Policy" in text for text in complaints)
+    assert visible_edges(page)
+    page.close()
+
+
+def test_prior_knowledge_is_marked(opened):
+    data = dp.simulate(nodes=4, observations=60, seed=2).train
+    post = dp.exact(data, model="bge", knowledge={"required": ["x0 -> x1"], "forbidden": ["x3 -> x2"]})
+    page = opened(post)
+    page.mouse.move(*middle_of(page, "0-1"), steps=3)
+    assert "required by prior knowledge" in page.locator("#tooltip").inner_text()
+    page.locator("#edge-table tr", has_text="x3").filter(has_text="x2").get_by_role("button").last.click()
+    assert "x3 → x2: ruled out by prior knowledge" in page.locator("#details").inner_text()
+    assert "Honoured" in page.locator("#knowledge").inner_text()

@@ -14,7 +14,8 @@ from dagpost.typing import Graph, Matrix
 
 UNIT = 10_000
 """Probabilities are rounded to 1 / UNIT."""
-CLASSES, PARENT_SETS = 5, 5
+CLASSES, PARENT_SETS, LEAST_SET = 5, 5, 0.0005
+"""At most so many of each, and parent sets at least this probable."""
 LEAST_PATH = 0.01
 """Effects along paths less probable than this are left out."""
 LARGEST_SIMULATED = 20
@@ -82,7 +83,10 @@ def _parent_sets(post: Posterior) -> list[list[Any]]:
     """Of each node: its most probable parent sets, as indices, with their probability."""
     place = {name: j for j, name in enumerate(post.names)}
     tops = [post.parents_of(j, top=PARENT_SETS).sets for j in range(post.nodes)]
-    return [[[[place[n] for n in s.parents], round(s.probability, 4)] for s in top] for top in tops]
+    return [
+        [[[place[n] for n in s.parents], round(s.probability, 4)] for s in top if s.probability >= LEAST_SET]
+        for top in tops
+    ]
 
 
 def effects_of(post: Posterior) -> tuple[dict[str, Any] | None, str]:
@@ -109,7 +113,7 @@ def effects_of(post: Posterior) -> tuple[dict[str, Any] | None, str]:
         for cause, effect, *numbers, path in zip(*columns)
         if path >= LEAST_PATH
     ]
-    return {"level": LEVEL, "rows": sorted(rows)}, ""
+    return {"level": LEVEL, "linear": linear, "rows": sorted(rows)}, ""
 
 
 def significant(value: float) -> float:

@@ -19,6 +19,9 @@ LARGEST_FOR_DOT = 40
 """Graphviz keeps a lane free for every long edge, so its drawings of many nodes are too wide to read."""
 LONGEST_LABEL = 18
 GAP, ROW = 34.0, 92.0
+DENSE_GAP, DENSE_ROW = 22.0, 64.0
+"""Between neighbours and between rows; the dense ones for graphs that `by_layers` has to fold."""
+WIDEST_ROW = 1300.0
 SWEEPS = 12
 LANDSCAPE, WIDEST = 1.4, 2.5
 """A narrow drawing is spread to this ratio of width to height, by this factor at most."""
@@ -97,32 +100,34 @@ def by_dot(graph: Graph, width: Float[np.ndarray, " d"]) -> tuple[np.ndarray, np
 def by_layers(graph: Graph, width: Float[np.ndarray, " d"]) -> tuple[np.ndarray, np.ndarray]:
     """Layers by longest path, ordered by barycentres in sweeps down and up; within a layer nodes stand as close to
     the mean of their neighbours as the others let them (isotonic regression)."""
-    rows = _rows(graph)
+    many = len(graph) > LARGEST_FOR_DOT
+    gap, height = (DENSE_GAP, DENSE_ROW) if many else (GAP, ROW)
+    fitting = int(WIDEST_ROW // (np.median(width) + gap))
+    rows = _rows(graph, max(4, min(fitting, int(np.ceil(1.3 * np.sqrt(len(graph)))))))
     either = graph | graph.T
     x = np.zeros(len(graph))
     for row in rows:
-        x[row] = _spread(np.arange(len(row), dtype=float), width[row])
+        x[row] = _spread(np.arange(len(row), dtype=float), width[row], gap)
     for sweep in range(SWEEPS):
         for row in rows if sweep % 2 == 0 else rows[::-1]:
             wanted = np.array([x[either[j]].mean() for j in row])
             order = np.lexsort((row, wanted))
             row[:] = row[order]
-            x[row] = _spread(wanted[order], width[row])
+            x[row] = _spread(wanted[order], width[row], gap)
     y = np.zeros(len(graph))
     for depth, row in enumerate(rows):
-        y[row] = depth * ROW
+        y[row] = depth * height
     return x, y
 
 
-def _rows(graph: Graph) -> list[np.ndarray]:
-    """Topological generations, with each node moved down to just above its first child, wide ones folded."""
+def _rows(graph: Graph, most: int) -> list[np.ndarray]:
+    """Topological generations, each node moved down to just above its first child; wide ones are folded."""
     children = nx.DiGraph(graph)
     depth = {j: k for k, layer in enumerate(nx.topological_generations(children)) for j in layer}
     for j in reversed(list(nx.topological_sort(children))):
         below = [depth[k] for k in children.successors(j)]
         if below:
             depth[j] = min(below) - 1
-    most = max(4, int(np.ceil(1.3 * np.sqrt(len(graph)))))
     rows: list[np.ndarray] = []
     for k in sorted(set(depth.values())):
         layer = np.array(sorted(j for j, at in depth.items() if at == k))
@@ -130,9 +135,9 @@ def _rows(graph: Graph) -> list[np.ndarray]:
     return rows
 
 
-def _spread(wanted: Float[np.ndarray, " n"], width: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def _spread(wanted: Float[np.ndarray, " n"], width: Float[np.ndarray, " n"], gap: float) -> Float[np.ndarray, " n"]:
     """The places nearest to those wanted, in the same order, that leave a gap between neighbours."""
     from scipy.optimize import isotonic_regression
 
-    apart = np.concatenate([[0.0], np.cumsum((width[:-1] + width[1:]) / 2 + GAP)])
+    apart = np.concatenate([[0.0], np.cumsum((width[:-1] + width[1:]) / 2 + gap)])
     return np.asarray(isotonic_regression(wanted - apart).x) + apart

@@ -38,7 +38,8 @@ def trust(judgement: Judgement) -> str:
     )
     return (
         f'<section class="verdict {judgement.level}" aria-labelledby="trust-title">'
-        f'<h2 id="trust-title"><span class="small">Can this be trusted?</span> {escape(judgement.headline)}</h2>'
+        '<h2 id="trust-title"><span class="small">Can these probabilities be trusted?</span> '
+        f"{escape(judgement.headline)}</h2>"
         f'<ul class="reasons">{reasons}</ul></section>'
     )
 

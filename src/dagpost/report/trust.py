@@ -58,11 +58,11 @@ def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
                     f"good to about ±{1 / np.sqrt(graphs):.2g}.",
                 )
             )
-        return "good", "Yes: this posterior is exact.", reasons
+        return "good", "As a computation, yes: this posterior is exact.", reasons
     if "trusted" in info:
         verdict = str(info.get("verdict", ""))
         if info["trusted"]:
-            return "good", "Yes: independent chains agree.", [Reason("good", verdict)]
+            return "good", "As a computation, yes: independent chains agree.", [Reason("good", verdict)]
         return "bad", "Not yet: the chains have not mixed.", [Reason("bad", verdict)]
     if method.startswith("bootstrap"):
         text = "The graphs come from resamples of the data, weighted by their posterior density; no sampler was run."

@@ -20,7 +20,7 @@ function drawing() {
     "text-valign": "center", "text-halign": "center", "font-size": 13, "font-family": "system-ui, sans-serif",
     color: colour("--ink"), "background-color": colour("--node"), "border-width": 1.2,
     "border-color": colour("--node-rule"), "overlay-opacity": 0 };
-  const line = { width: "mapData(p, 0, 1, 1, 3.6)", opacity: "mapData(p, 0, 1, 0.3, 1)", "curve-style": "unbundled-bezier",
+  const line = { width: "mapData(p, 0, 1, 1, " + (d > 40 ? 2.4 : 3.6) + ")", opacity: "mapData(p, 0, 1, 0.3, 1)", "curve-style": "unbundled-bezier",
     "control-point-distances": "data(bend)", "control-point-weights": 0.5, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"),
     "target-arrow-shape": "triangle", "arrow-scale": 1.05, "overlay-opacity": 0 };
   const chosen = colour("--chosen");
@@ -28,7 +28,7 @@ function drawing() {
     { selector: "node", style: node }, { selector: "edge", style: line },
     { selector: "edge.open", style: { "target-arrow-shape": "none", "line-style": "dashed" } },
     { selector: ".away", style: { display: "none" } },
-    { selector: "edge.faint", style: { opacity: 0.1 } },
+    { selector: "edge.faint", style: { opacity: 0.14 } },
     { selector: "node.faint", style: { opacity: 0.35 } },
     { selector: "node.chosen", style: { "border-color": chosen, "border-width": 3 } },
     { selector: "edge.chosen", style: { "line-color": chosen, "target-arrow-color": chosen, opacity: 1, "z-index": 9 } },
@@ -128,7 +128,7 @@ function zoomBy(factor) {
 function sized() {
   const { w, h } = cy.elements().boundingBox();
   const wanted = (h * Math.min(FITTED, box.clientWidth / w)) + 40;
-  box.style.height = Math.round(Math.min(Math.max(wanted, 340), 760)) + "px";
+  box.style.height = Math.round(Math.min(Math.max(wanted, 340), d > 40 ? 920 : 760)) + "px";
   cy.resize();
   if (!moved) fitted();
 }

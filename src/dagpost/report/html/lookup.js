@@ -15,7 +15,7 @@ const known = (i, j) =>
 
 const effects = new Map((content.effects ? content.effects.rows : []).map((row) => [row[0] * d + row[1], row]));
 const effect = (i, j) => effects.get(i * d + j);
-const interval = ([, , mean, low, high]) => compact(mean) + " [" + compact(low) + ", " + compact(high) + "]";
+const interval = ([, , mean, low, high]) => compact(mean) + " [" + compact(low) + ",\u00a0" + compact(high) + "]";
 
 function allEdges() {
   const out = [];

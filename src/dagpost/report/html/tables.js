@@ -38,8 +38,10 @@ function makeTables() {
     byId("effects-text").textContent = content.noEffects;
     return;
   }
-  byId("effects-text").textContent = "How much the effect changes, on average, when the cause is set one unit higher, " +
-    "in the units of the table; 0 where no path leads there. Averaged over graphs and parameters, with a central interval " +
+  const change = content.effects.linear ? "when the cause is set one unit higher"
+    : "for each unit of the cause, between one standard deviation below its mean and one above";
+  byId("effects-text").textContent = "How much the effect changes, on average, " + change +
+    ", in the units of the table; 0 where no path leads there. Averaged over graphs and parameters, with a central interval " +
     "of " + Math.round(100 * content.effects.level) + " %. Pairs joined by a path with probability 0.01 or more.";
   const plain = (name, at) => ({ name, csv: name, number: true, value: (row) => row[at], text: (row) => compact(row[at]) });
   sortedTable(byId("effect-table"), {

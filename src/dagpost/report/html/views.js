@@ -43,6 +43,8 @@ function makeViews() {
   view.addEventListener("change", showView);
   byId("node").addEventListener("change", ({ target }) =>
     target.value === "" ? chooseNothing() : chooseNode(Number(target.value)));
+  const best = content.classes[0].probability;
+  if (best < 0.05) byId("graphs-note").textContent = "No class stands out here: the most probable has " + three(best) + ".";
   byId("graph-list").append(...graphs.map(card));
 }
 
