@@ -45,8 +45,7 @@ def stopped(out: str) -> None:
 
     History.__call__ = interrupted
     try:
-        with pytest.raises(KeyboardInterrupt):
-            main(["fit", "examples/tables/cells.csv", "--model", "bge", "--out", out])
+        assert main(["fit", "examples/tables/cells.csv", "--model", "bge", "--out", out]) != 0
     finally:
         History.__call__ = seen
 
