@@ -117,8 +117,8 @@ def test_the_collector_sees_blocks_comments_and_pipes():
 
 def test_every_public_name_is_in_the_reference():
     text = "\n".join(p.read_text() for p in (ROOT / "docs" / "reference").glob("*.md"))
-    there = set(re.findall(r"^::: dagpost\.(\w+)$", text, re.MULTILINE))
-    missing = set(dp.__all__) - there - {"__version__"}
+    there = set(re.findall(r"^::: dagpost(?:\.\w+)*\.(\w+)$", text, re.MULTILINE))
+    missing = {*dp.__all__, *dp.plot.__all__} - there - {"__version__"}
     assert not missing, f"not in docs/reference: {sorted(missing)}"
 
 

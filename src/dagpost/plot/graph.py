@@ -61,7 +61,7 @@ def graph(
         arrow, value = bool(arrows[i, j]), float(values[i, j])
         bend = _connect(ax, places, int(i), int(j), value, arrow, rows, size)
         if written and value < SURE:
-            back = f", back {p[j, i]:.2f}" if arrow and p[j, i] >= BACK else ""
+            back = f"\nback {p[j, i]:.2f}" if arrow and p[j, i] >= BACK else ""
             _write(ax, places[i], places[j], bend, f"{value:.2f}{back}", 0.5 if rows else 0.35, 0.75 * size)
     dashed = "; dashed: direction open" if lines.any() else ""
     numbers = f"\nwithout a number: {SURE:g} or more" if written and unsure and (values >= SURE).any() else ""
