@@ -16,7 +16,7 @@ TABLE = Path(__file__).parent / "tables" / "cells.csv"
 
 
 def draw(folder: Path) -> None:
-    sachs = dp.exact(dp.sachs().rows(slice(0, 853)).standardised(), model="bge")  # the first condition
+    sachs = dp.exact(dp.sachs(condition="anti-CD3/CD28").standardised(), model="bge")
     whole = dp.exact(dp.sachs().standardised(), model="bge")
     cells = dp.read_table(TABLE).standardised()
     history = dp.History()

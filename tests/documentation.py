@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 PART = re.compile(
-    r"<!-- test: (?P<order>setup|skip)(?P<said>.*?)-->"
+    r"^<!-- test: (?P<order>setup|skip)(?P<said>.*?)-->"
     r"|^(?P<fence>`{3,})(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=fence)$",
     re.DOTALL | re.MULTILINE,
 )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY, GREY = (
     "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#777777",
 )  # fmt: skip
+ROUNDING = 1e-9
+"""By which a sum of weights may miss 0 or 1."""
 LONGEST = 18
 """Letters of a name that are shown."""
 
@@ -57,9 +59,9 @@ def probabilities_of(source: Posterior | pd.DataFrame) -> tuple[list[str], np.nd
     if not isinstance(source, pd.DataFrame) or list(source.index) != list(source.columns):
         raise InputError("give a posterior, or its edge probabilities as a table with the same names on both sides")
     values = source.to_numpy(dtype=float)
-    if not ((values >= 0) & (values <= 1)).all():
+    if not ((values >= -ROUNDING) & (values <= 1 + ROUNDING)).all():
         raise InputError("edge probabilities must lie between 0 and 1")
-    return [str(name) for name in source.columns], values
+    return [str(name) for name in source.columns], np.clip(values, 0.0, 1.0)
 
 
 def font_size(count: int) -> float:

@@ -20,6 +20,8 @@ LABELLED_UP_TO = 40
 """Numbers up to which they are written beside the edges."""
 SURE = 0.995
 """Edges at least this probable bear no number."""
+BACK = 0.1
+"""From here on the probability of the other direction is written as well."""
 LAYOUTS = ("auto", "rows", "circle")
 
 
@@ -31,8 +33,9 @@ def graph(
 
     Arrows are edges at least as probable as `threshold` (from the most probable on, those that would close a cycle
     left out). Dashed lines connect pairs that are probably adjacent while neither direction is probable enough; their
-    number is the probability of either. `labels` writes the probabilities of edges that are not sure (below 0.995);
-    by default if there are no more than 40. `layout` is "rows", causes above effects, "circle", or whichever suits.
+    number is the probability of either. `labels` writes the probabilities of edges that are not sure (below 0.995), and
+    "back" that of the other direction from 0.1 on; by default if there are no more than 40. `layout` is "rows", causes
+    above effects, "circle", or whichever suits.
 
     >>> import dagpost as dp
     >>> post = dp.exact(dp.simulate(nodes=4, observations=50, seed=3).train)
@@ -55,7 +58,11 @@ def graph(
     unsure = int(((values > 0) & (values < SURE)).sum())
     written = unsure <= LABELLED_UP_TO if labels is None else labels
     for i, j in zip(*np.nonzero(arrows | lines)):
-        _connect(ax, places, int(i), int(j), float(values[i, j]), bool(arrows[i, j]), rows, written, size)
+        arrow, value = bool(arrows[i, j]), float(values[i, j])
+        bend = _connect(ax, places, int(i), int(j), value, arrow, rows, size)
+        if written and value < SURE:
+            back = f"\nback {p[j, i]:.2f}" if arrow and p[j, i] >= BACK else ""
+            _write(ax, places[i], places[j], bend, f"{value:.2f}{back}", 0.5 if rows else 0.35, 0.75 * size)
     dashed = "; dashed: direction open" if lines.any() else ""
     numbers = f"\nwithout a number: {SURE:g} or more" if written and unsure and (values >= SURE).any() else ""
     ax.set_title(f"Edges with probability {threshold:g} or more{dashed}{numbers}", fontsize=11)
@@ -100,10 +107,8 @@ def _with_circle(ax: Axes | None, names: list[str], places: np.ndarray) -> tuple
     return ax, size
 
 
-def _connect(
-    ax: Axes, places: np.ndarray, i: int, j: int, p: float, arrow: bool, rows: bool, written: bool, size: float
-) -> None:
-    """An arrow, or a dashed line; bent a little where it would run through other nodes."""
+def _connect(ax: Axes, places: np.ndarray, i: int, j: int, p: float, arrow: bool, rows: bool, size: float) -> float:
+    """An arrow, or a dashed line; bent a little where it would run through other nodes. How much it is bent."""
     from matplotlib.patches import FancyArrowPatch
 
     start, end = places[i], places[j]
@@ -116,10 +121,14 @@ def _connect(
         gid=f"edge-{i}-{j}",
     )  # fmt: skip
     ax.add_patch(patch)
-    if written and p < SURE:
-        back = {"boxstyle": "round,pad=0.08", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
-        x, y = _along(ax, start, end, bend, 0.5 if rows else 0.35)
-        ax.text(x, y, f"{p:.2f}", ha="center", va="center", fontsize=0.75 * size, color="0.2", bbox=back, zorder=3)
+    return bend
+
+
+def _write(ax: Axes, start: np.ndarray, end: np.ndarray, bend: float, text: str, share: float, size: float) -> None:
+    """A number on its edge."""
+    x, y = _along(ax, start, end, bend, share)
+    back = {"boxstyle": "round,pad=0.08", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
+    ax.text(x, y, text, ha="center", va="center", fontsize=size, color="0.2", bbox=back, zorder=3)
 
 
 def _bend_on_circle(start: np.ndarray, end: np.ndarray) -> float:
