@@ -125,7 +125,7 @@ def killed_and_resumed(job: str, shares: list[float], expected: str, done: Calla
                 process.join()
 
 
-def shared_out(count: int, rng: np.random.Generator) -> list[tuple[str, list[float]]]:
-    """Random moments, spread evenly over the jobs."""
-    jobs = list(JOBS)
-    return [(job, rng.random(len(range(k, count, len(jobs)))).tolist()) for k, job in enumerate(jobs)]
+def shared_out(count: int, parts: int, rng: np.random.Generator) -> list[tuple[str, list[float]]]:
+    """Random moments, spread evenly over the jobs, those of each job in some parts that can run side by side."""
+    places = [(job, part) for job in JOBS for part in range(parts)]
+    return [(job, rng.random(len(range(k, count, len(places)))).tolist()) for k, (job, _) in enumerate(places)]

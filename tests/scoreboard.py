@@ -37,7 +37,8 @@ def kill_row(count: int, workers: int, rng: np.random.Generator) -> str:
 
     expected = {job: run(job) for job in JOBS}
     with ThreadPoolExecutor(workers) as pool:
-        trials = [pool.submit(killed_and_resumed, job, at, expected[job], done) for job, at in shared_out(count, rng)]
+        plans = shared_out(count, workers, rng)
+        trials = [pool.submit(killed_and_resumed, job, shares, expected[job], done) for job, shares in plans]
         for trial in trials:
             trial.result()
     print(file=sys.stderr)
