@@ -2,104 +2,55 @@
 
     python -m tests.scoreboard [--kills 200] [--processes 10] [--workers 2]
 
-Kills are real (SIGKILL at a random moment of the run), resumed in a new process and compared bit for bit with a run
-that nobody disturbed. Processes are forked from one that has imported the library and computed nothing.
+Processes are forked from one that has imported the library and computed nothing; `tests.kills` says how they are
+killed.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import dagpost as dp
 from dagpost import atomic
 from dagpost.checkpoints import Checkpoint, State
-from tests.digests import digest
 from tests.faults import OF_ONE_WRITE, Failing, flipped, truncated
-
-JOBS: dict[str, dict[str, Any]] = {
-    "mc3": {"model": "bge", "method": "mc3", "particles": 1500, "burn_in": 20_000, "thin": 2_000},
-    "dibs": {"model": "linear", "method": "dibs", "particles": 6, "steps": 600, "collapsed": False},
-    "auto": {"model": "bge", "method": "auto", "particles": 6, "steps": 60, "draws": 200, "precision": 0.01},
-}
-ROTATION = ("mc3", "mc3", "mc3", "dibs", "auto")  # which job a trial takes
-PROCESSES = multiprocessing.get_context("forkserver")
-
+from tests.kills import JOBS, PROCESSES, Killed, killed_and_resumed, run, shared_out
 
 # ---- runs in processes of their own
 
 
-def work(job: str, folder: str | None, pipe: Any) -> None:
-    """Run a job, from where it was left if it has a folder; say when it begins, then how it ended."""
-    warnings.simplefilter("ignore")
-    sim = dp.simulate("linear", nodes=8, observations=100, seed=1, interventional_sets=0)
-    kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 0.02, "resume": True}
-    pipe.send("begun")
-    began = time.perf_counter()
-    post = dp.fit(sim.train, seed=7, progress=False, **JOBS[job], **kept)
-    pipe.send((digest(post), time.perf_counter() - began))
+def kill_row(count: int, workers: int, rng: np.random.Generator) -> str:
+    results: list[Killed] = []
 
+    def done(trial: Killed) -> None:
+        results.append(trial)
+        print(f"\r{len(results)} of {count} kills", end="", file=sys.stderr, flush=True)
 
-def run(job: str, folder: str | None = None, kill_after: float | None = None) -> tuple[str, float] | None:
-    """Digest and seconds of a job; None if it was killed before its end."""
-    ours, theirs = PROCESSES.Pipe()
-    process = PROCESSES.Process(target=work, args=(job, folder, theirs))
-    process.start()
-    theirs.close()
-    try:
-        if ours.recv() == "begun" and kill_after is not None:
-            ended = ours.poll(kill_after)
-            process.kill()
-            return ours.recv() if ended else None
-        return ours.recv()
-    except EOFError:
-        return None
-    finally:
-        process.join()
-
-
-def killed_and_resumed(kills: int, workers: int, rng: np.random.Generator) -> str:
-    trials = [(ROTATION[t % len(ROTATION)], rng.random()) for t in range(kills)]
-    whole = {job: (run(job), run(job))[1] for job in {job for job, _ in trials}}  # the second finds everything compiled
-
-    def trial(plan: tuple[str, float]) -> tuple[bool, bool]:
-        job, share = plan
-        expected = whole[job]
-        assert expected is not None
-        with tempfile.TemporaryDirectory() as folder:
-            ended = run(job, folder, kill_after=share * expected[1])
-            left = Checkpoint(folder).exists
-            resumed = run(job, folder)
-        return resumed is not None and resumed[0] == expected[0], ended is None and left
-
+    expected = {job: run(job) for job in JOBS}
     with ThreadPoolExecutor(workers) as pool:
-        results = []
-        for number, result in enumerate(pool.map(trial, trials), start=1):
-            results.append(result)
-            print(f"\r{number} of {kills} kills", end="", file=sys.stderr, flush=True)
+        plans = shared_out(count, workers, rng)
+        trials = [pool.submit(killed_and_resumed, job, shares, expected[job], done) for job, shares in plans]
+        for trial in trials:
+            trial.result()
     print(file=sys.stderr)
-    same, halfway = (sum(column) for column in zip(*results))
-    return f"{same} of {kills} bit-identical ({halfway} of them resumed from a state halfway)"
+    of_jobs = ", ".join(f"{sum(r.job == job for r in results)} {job}" for job in JOBS)
+    same, halfway = sum(r.same for r in results), sum(r.halfway for r in results)
+    return f"{same} of {count} bit-identical ({of_jobs}; {halfway} went on from a state halfway)"
 
 
 def same_seed(processes: int, workers: int) -> str:
     with ThreadPoolExecutor(workers) as pool:
-        found = {job: list(pool.map(lambda _, job=job: run(job), range(processes))) for job in JOBS}
-    distinct = {
-        job: len({result[0] if result else n for n, result in enumerate(results)}) for job, results in found.items()
-    }
-    return ", ".join(f"{job}: {count} hash{'es' * (count > 1)}" for job, count in distinct.items())
+        found = {job: set(pool.map(lambda _, job=job: run(job), range(processes))) for job in JOBS}
+    return ", ".join(f"{job}: {len(digests)} hash{'es' * (len(digests) > 1)}" for job, digests in found.items())
 
 
 # ---- files
@@ -182,7 +133,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     # a fork of a process that has only imported is safe: nothing has been started yet
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
-    PROCESSES.set_forkserver_preload(["dagpost.methods", "dagpost.simulation", "tests.digests"])
+    PROCESSES.set_forkserver_preload(["dagpost.methods", "tests.kills"])
     with tempfile.TemporaryDirectory() as cache:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", cache)
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -195,7 +146,7 @@ def main() -> None:
             (f"same seed, {options.processes} processes", lambda: same_seed(options.processes, options.workers)),
             (
                 f"kill -9 at {options.kills} random moments, then resume",
-                lambda: killed_and_resumed(options.kills, options.workers, rng),
+                lambda: kill_row(options.kills, options.workers, rng),
             ),
         ]
         for name, measure in rows:

@@ -10,10 +10,10 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
-    "errors", "atomic", "sealing", "memory", "numerics", "typing", "randomness", "progress", "checkpoints", "graphs",
-    "data", "priors", "models", "assumptions", "simulation", "posterior", "exact_inference", "mcmc", "dibs",
-    "automatic", "history", "bootstrap", "metrics", "methods", "estimator", "studies", "plot", "report", "cli",
-    "__main__",
+    "errors", "versions", "paths", "locking", "atomic", "sealing", "memory", "numerics", "typing", "randomness",
+    "progress", "checkpoints", "graphs", "data", "priors", "models", "assumptions", "simulation", "posterior",
+    "exact_inference", "mcmc", "dibs", "automatic", "history", "bootstrap", "metrics", "methods", "estimator", "studies",
+    "plot", "report", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def test_files_are_looked_at_before_they_are_read(tmp_path):
         read_sealed(path, 99 + TRAILER)
     with pytest.raises(InputError, match="no such file"):
         read_sealed(tmp_path / "b", 1000)
-    with pytest.raises(InputError, match="not a plain file"):
+    with pytest.raises(InputError, match="is a folder: give a file that dagpost wrote"):
         read_sealed(tmp_path, 1000)
     with pytest.raises(InputError, match="not the path"):
         read_sealed("", 1000)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dagpost.errors import InputError, printable
+from dagpost.paths import as_path
 
 PARTIAL = ".part"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -44,9 +45,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray, o
 
 def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """The path, or an error that says why a file cannot be written there; for asking before a long computation."""
-    if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
-        raise InputError(f"{path!r:.60} is not the path of a file")
-    target = Path(path)
+    target = as_path(path)
     shown, folder = printable(target.name), target.parent
     if not folder.is_dir():
         raise InputError(f"{shown}: there is no folder {printable(folder)}: make it first")

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import stat
-from pathlib import Path
 
-from dagpost.errors import InputError, printable
+from dagpost.errors import InputError
+from dagpost.paths import existing_file
 
 MARK = b"dagpost sealed 1"
 TRAILER = len(MARK) + 8 + 32
@@ -38,23 +37,16 @@ def unsealed(raw: bytes, shown: str) -> memoryview:
 
 def read_sealed(path: str | os.PathLike[str], largest_bytes: int) -> memoryview:
     """The content of a sealed file; its kind and size are looked at before it is read."""
-    if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
-        raise InputError(f"{path!r:.60} is not the path of a file")
-    file = Path(path)
-    shown = printable(file.name)
+    file, shown = existing_file(path, "file that dagpost wrote", "posterior.nc")
+    size = file.stat().st_size
+    if size > largest_bytes:
+        raise InputError(
+            f"{shown} has {size / 2**30:.3g} GiB, above the limit of {largest_bytes / 2**30:.3g} GiB: "
+            "raise largest_bytes if you trust it"
+        )
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{shown} is not a plain file")
-        if status.st_size > largest_bytes:
-            raise InputError(
-                f"{shown} has {status.st_size / 2**30:.3g} GiB, above the limit of {largest_bytes / 2**30:.3g} GiB: "
-                "raise largest_bytes if you trust it"
-            )
         with open(file, "rb") as stream:
             raw = stream.read(largest_bytes + 1)
-    except FileNotFoundError:
-        raise InputError(f"{shown}: no such file (looked in {printable(file.absolute().parent)})") from None
     except OSError as error:
         raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
     return unsealed(raw, shown)

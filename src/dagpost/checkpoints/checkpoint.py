@@ -13,6 +13,7 @@ from pathlib import Path
 from dagpost.atomic import PARTIAL, write_atomically
 from dagpost.checkpoints.container import Damaged, State, encode, read
 from dagpost.errors import CheckpointWarning, InputError, positive
+from dagpost.locking import hold
 
 SLOTS = ("state-0", "state-1")
 
@@ -121,21 +122,14 @@ class Checkpoint:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    if os.name != "posix":
+    if os.name != "posix":  # folders cannot be opened there
         yield
         return
-    import fcntl
-
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        what = f"another run writes checkpoints to '{folder}'"
-        raise InputError(f"{what}: wait for it, or give another folder") from None
-    except OSError:
-        pass  # a file system without locks
-    try:
+        if not hold(handle):
+            what = f"another run writes checkpoints to '{folder}'"
+            raise InputError(f"{what}: wait for it, or give another folder")
         yield
     finally:
         os.close(handle)

@@ -8,13 +8,13 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
 
+from dagpost.versions import PACKAGE, versions_of
+
 LIBRARIES = ("numpy", "jax", "jaxlib", "numba", "optax")
-PACKAGE = __name__.split(".")[0]
 
 
 def describe(thing: Any) -> Any:
@@ -53,8 +53,7 @@ def versions() -> dict[str, str]:
     import jax
 
     return {
-        PACKAGE: import_module(PACKAGE).__version__,
-        **{name: metadata.version(name) for name in LIBRARIES},
+        **versions_of(*LIBRARIES),
         "device": jax.default_backend(),
         "precision": "float64" if jax.config.read("jax_enable_x64") else "float32",
     }

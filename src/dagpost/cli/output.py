@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dagpost.atomic import write_atomically
 from dagpost.cli.messages import as_json
 from dagpost.errors import InputError, printable
+from dagpost.locking import hold
 
 if TYPE_CHECKING:
     from dagpost.posterior import Posterior
@@ -58,7 +59,7 @@ def _lock(folder: Path) -> Iterator[None]:
             f"{_shown(folder)}: cannot be written to ({error.strerror}): give another with --out"
         ) from None
     try:
-        if not _hold(handle):
+        if not hold(handle) or os.fstat(handle).st_nlink == 0:  # or its holder removed it between our two calls
             who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
             raise InputError(
                 f"{_shown(folder)}: another dagpost (process {printable(who)}) is writing there: "
@@ -72,18 +73,6 @@ def _lock(folder: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
     finally:
         os.close(handle)
-
-
-def _hold(handle: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # no such locks here
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return os.fstat(handle).st_nlink > 0  # else its holder removed it between our two calls
 
 
 def write(path: Path, content: str | bytes) -> None:

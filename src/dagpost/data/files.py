@@ -3,33 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import os
-import stat
 import zlib
 from pathlib import Path
 
-from dagpost.errors import InputError, printable
-
-
-def existing_file(path: str | os.PathLike[str], what: str, kinds: str) -> tuple[Path, str]:
-    """The plain file at this path and its name as it can be shown; `what` it should be, and its usual endings."""
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path) or not str(path):
-        raise InputError(f"{path!r:.60} is not the path of a {what}")
-    file = Path(path)
-    shown = printable(file.name)
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        raise InputError(f"{shown}: no such file (looked in {printable(file.absolute().parent)})") from None
-    except OSError as error:
-        raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{shown} is a folder: give a {what} ({kinds})")
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{shown} is not a plain file (a pipe or device): save the {what} to a file first")
-    if file.stat().st_size == 0:
-        raise InputError(f"{shown} is empty")
-    return file, shown
+from dagpost.errors import InputError
 
 
 def read_bytes(file: Path, shown: str, largest: int, cure: str) -> bytes:

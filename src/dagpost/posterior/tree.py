@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import json
 import platform
-from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from dagpost.models import Model
 from dagpost.posterior.encoding import UnknownClass, decode, encode
 from dagpost.posterior.theta_tree import NamedLeaves, join_theta, split_theta
 from dagpost.priors import GraphPrior
+from dagpost.versions import versions_of
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -60,14 +59,13 @@ def to_tree(post: Posterior) -> DataTree:
 
 
 def _attributes(post: Posterior, structure: dict[str, Any]) -> dict[str, Any]:
-    own = {"python": platform.python_version(), "dagpost": import_module("dagpost").__version__}
-    versions = {**own, **{name: version(name) for name in ("jax", "numpy", "xarray", "h5netcdf")}}
+    libraries = versions_of("jax", "numpy", "xarray", "h5netcdf")
     texts = {
         "model": encode(post.model),
         "prior": encode(post.prior),
         "theta": structure,
         "info": encode(dict(post.info), opaque=lambda value: repr(value)[:200]),
-        "versions": versions,
+        "versions": {"python": platform.python_version(), **libraries},
     }
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "creation_library": "dagpost"}
     return {**head, **{name: json.dumps(text, allow_nan=False) for name, text in texts.items()}}
