@@ -1,5 +1,6 @@
 """What is measured, against the library's own functions and known answers."""
 
+import importlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 import dagpost as dp
 from dagpost.graphs import essential_graph
 from dagpost.studies import STUDIES, Scale, Task
+from dagpost.studies.labels import AS_PUBLISHED
 from dagpost.studies.measures import MEASURES, fitting
 from dagpost.studies.measures.fitting import fitted, model_of, options_of
-from dagpost.studies.measures.sachs import AS_PUBLISHED, FILE_ORDER, distance, measurements, references
+from dagpost.studies.measures.sachs import FILE_ORDER, distance, measurements, references
 from dagpost.studies.measures.synthetic import scores, simulated
 from dagpost.studies.perform import perform
 
@@ -110,8 +112,7 @@ def test_wall_times_refuse_another_device():
 
 
 def test_wall_times_are_scaled_to_the_published_steps(monkeypatch):
-    from dagpost.studies.measures import wall_time
-
+    wall_time = importlib.import_module("dagpost.studies.measures.wall_time")
     (task, *_) = STUDIES["wall-times-cpu"].tasks(Scale(1))
     took = {1: [5.0, 1.0], 1 + task.run["timed_steps"]: [1.0 + 0.2 * task.run["timed_steps"]]}
     monkeypatch.setattr(wall_time, "_timed", lambda task, data, steps, cyclic: took[steps].pop(0))

@@ -102,7 +102,7 @@ def test_a_dask_cluster_of_two_workers_gives_the_same_table(undisturbed, tmp_pat
 def test_where_no_scheduler_answers_one_line_says_so():
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match="no Dask scheduler answers"):
-        list(cluster("tcp://127.0.0.1:9")(tasks()))
+        list(cluster("tcp://127.0.0.1:9", patience=0.5)(tasks()))
 
 
 def test_damaged_and_foreign_files_are_run_again(undisturbed, tmp_path):
