@@ -23,6 +23,7 @@ EXAMPLES = """Examples:
   dagpost study bge-20 --only method=auto,mc3    some of the tasks; the table covers what is finished
   dagpost study bge-20 --list                    tasks with their indices
   dagpost study bge-20 --task 17                 one task, for job arrays; then --collect writes the table
+  dagpost study linear-20 --only method=dibs-paper --together 30 --accelerator gpu
   dagpost study bge-20 --cluster tcp://10.0.0.1:8786
   dagpost study --page docs/results.md           put finished tables into the page
 """
@@ -34,6 +35,9 @@ def study(
     out: Annotated[str, typer.Option(metavar="FOLDER", help="Where results go, and are found again.")] = "results",
     workers: Annotated[int | None, typer.Option(help="Processes [one for each core]")] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler to run tasks on.")] = None,
+    together: Annotated[
+        int | None, typer.Option(metavar="N", help="dibs-paper on N data sets at once, in this process: for a GPU.")
+    ] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUES", help="Some tasks; may be repeated.")] = None,
     include: Annotated[list[str] | None, typer.Option(metavar="METHOD", help="Also run dibs-lib.")] = None,
     task: Annotated[str | None, typer.Option(metavar="INDEX", help="These tasks alone, here: 7, 0-9.")] = None,
@@ -52,6 +56,8 @@ def study(
     """
     if workers is not None:
         whole_number("--workers", workers, least=1)
+    if together is not None:
+        whole_number("--together", together, least=1)
     if seeds is not None:
         whole_number("--seeds", seeds, least=1)
     from dagpost import studies
@@ -80,7 +86,7 @@ def study(
             _print_list(tasks, set(picked), store, json)
             return
         if not collect:
-            execute = _executor(one, workers, cluster, in_this_process=task is not None)
+            execute = _executor(one, workers, cluster, together, in_this_process=task is not None)
             failures = studies.run(picked, store, execute, one.name, False if quiet else None)
             failed += failures
             for failure in failures[:5]:
@@ -93,12 +99,18 @@ def study(
         raise RunError(f"{len(failed)} tasks failed, the first: {failed[0].why}; run again to try them once more")
 
 
-def _executor(study: Study, workers: int | None, cluster: str | None, in_this_process: bool) -> Executor:
+def _executor(
+    study: Study, workers: int | None, cluster: str | None, together: int | None, in_this_process: bool
+) -> Executor:
     from dagpost import studies
     from dagpost.studies.provenance import cores
 
     if in_this_process or study.alone:
         return studies.here
+    if together is not None:
+        from dagpost.studies.together import together as at_once
+
+        return at_once(together)
     if cluster is not None:
         return studies.cluster(cluster)
     return studies.processes(cores() if workers is None else workers)

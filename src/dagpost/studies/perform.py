@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from dagpost.errors import InputError, RunError, nearest
@@ -23,11 +24,16 @@ def perform(task: Task) -> dict[str, Any]:
         raise InputError(f"unknown kind of task {task.kind!r}: {nearest(task.kind, MEASURES)}")
     began = time.perf_counter()
     try:
-        rows = [{name: _plain(value) for name, value in row.items()} for row in MEASURES[task.kind](task)]
+        rows = list(MEASURES[task.kind](task))
     except (InputError, RunError, MemoryError) as error:
         return {"failed": f"{type(error).__name__}: {error}"}
-    seconds = round(time.perf_counter() - began, 3)
-    return {"rows": rows, "seconds": seconds, "versions": versions(), "hardware": hardware()}
+    return outcome(rows, time.perf_counter() - began)
+
+
+def outcome(rows: Iterable[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Rows as JSON holds them, with how long they took and what computed them."""
+    plain = [{name: _plain(value) for name, value in row.items()} for row in rows]
+    return {"rows": plain, "seconds": round(seconds, 3), "versions": versions(), "hardware": hardware()}
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -66,14 +66,26 @@ def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iter
     if record:
         options |= {"callback": seen.append, "every": gcd(*record)}
     post = fit(data, model, prior, method, seed=seed, progress=False, **options)
-    name = f"{method}*" if method.startswith("bootstrap") and model.has_parameters else method
+    if record:
+        yield from weightings(run, post, seen, data, prior)
+    else:
+        starred = method.startswith("bootstrap") and model.has_parameters
+        yield from _both(f"{method}*" if starred else method, post)
+
+
+def weightings(
+    run: Mapping[str, Any], post: Posterior | None, seen: Iterable[Snapshot], data: Dataset, prior: str
+) -> Iterator[Fitted]:
+    """Both weightings of a run of the published method, at recorded steps where the task names some, and at its end."""
+    model, record = model_of(run), run.get("record")
     if not record:
-        yield from _both(name, post)
+        yield from _both(run["method"], post)
         return
-    early = [s for s in seen if s.step in record and s.step != post.info["steps"]]
-    for snapshot in early:
-        yield from _both(name, _at(snapshot, data, model, prior, options), steps=snapshot.step, final=False)
-    yield from _both(name, post, steps=post.info["steps"], final=True)
+    for snapshot in seen:
+        if snapshot.step in record and snapshot.step < snapshot.steps:
+            early = _at(snapshot, data, model, prior, options_of(run))
+            yield from _both(run["method"], early, steps=snapshot.step, final=False)
+    yield from _both(run["method"], post, steps=max(record), final=True)
 
 
 def _both(name: str, post: Posterior | None, **columns: Any) -> Iterator[Fitted]:
@@ -84,7 +96,7 @@ def _both(name: str, post: Posterior | None, **columns: Any) -> Iterator[Fitted]
 
 def _at(snapshot: Snapshot, data: Dataset, model: Model, prior: str, options: Mapping[str, Any]) -> Posterior | None:
     """The posterior as it stood after some steps; the schedules of "dibs-paper" do not know how many are to come."""
-    changes = {k: v for k, v in options.items() if k not in ("particles", "callback", "every")}
+    changes = {k: v for k, v in options.items() if k != "particles"}
     settings = paper_settings(model, data.nodes, data.observations, **changes)
     target, _, stats = prepare(model, as_prior(prior), settings, data, len(snapshot.z))
     try:
