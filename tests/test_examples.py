@@ -30,7 +30,8 @@ DOCUMENTED = [
     "dagpost.graphs.enumeration", "dagpost.methods", "dagpost.simulation", "dagpost.exact_inference.posterior",
     "dagpost.data.targets", "dagpost.graphs.reachability", "dagpost.posterior.exports", "dagpost.posterior.files",
     "dagpost.posterior.posterior",
-    "dagpost.assumptions", "dagpost.estimator", "dagpost.cli.options",
+    "dagpost.assumptions", "dagpost.estimator", "dagpost.cli.options", "dagpost.graphs.meek", "dagpost.studies.task",
+    "dagpost.studies.runner", "dagpost.studies.tables",
 ]  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Tidy rows, summaries and Markdown, against numbers worked out by hand; the paper's numbers beside them."""
 
 import csv
-import doctest
 import io
 from dataclasses import replace
 
@@ -98,7 +97,3 @@ def test_published_numbers_are_those_of_the_paper():
     assert number("sachs-noise", "shd", model="mlp", noise=1.0, method="m-mc3") == (18.4, 0.1)
     assert number("wall-times-cpu", "minutes", model="bge", method="dibs-paper", particles=30, nodes=50)[0] == 659.106
     assert not published("bge-20")  # a plot, without numbers
-
-
-def test_docstrings():
-    assert doctest.testmod(tables).failed == 0
