@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-slow mutants scoreboard check docs setup setup-bench bench clean
+.PHONY: help demo test test-slow mutants scoreboard check docs setup setup-bench bench results page clean
 
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
@@ -17,6 +17,8 @@ help:
 	@echo "make setup        virtual environment in .venv with the development extra"
 	@echo "make setup-bench  add what benchmarks and comparisons with other libraries need"
 	@echo "make bench        measure, print tables"
+	@echo "make page         renew the tables in docs/results.md from results/"
+	@echo "make results      run what is missing of every study, renew docs/results.md (days on two cores; see there)"
 
 $(VENV)/core: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -38,7 +40,7 @@ $(VENV)/docs: $(VENV)/core
 
 # dibs-lib asks for Jupyter, which it does not need: install it without its dependencies
 $(VENV)/bench: $(VENV)/dev
-	$(PIP) --editable '.[bench]'
+	$(PIP) --editable '.[bench,cluster]'
 	$(PIP) --no-deps dibs-lib
 	touch $@
 
@@ -73,6 +75,15 @@ docs: $(VENV)/docs
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/scores.py
 	$(BIN)/python benchmarks/exact.py
+
+# finished tasks are files in results/tasks and are not run again; STUDIES and STUDY_OPTIONS narrow it down
+STUDIES ?= all
+results: $(VENV)/bench
+	$(BIN)/dagpost study $(STUDIES) $(STUDY_OPTIONS)
+	$(BIN)/dagpost study --page docs/results.md
+
+page: $(VENV)/core
+	$(BIN)/dagpost study --page docs/results.md
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

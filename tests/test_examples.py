@@ -35,6 +35,7 @@ DOCUMENTED = [
     "dagpost.data.conditions", "dagpost.models.bge", "dagpost.models.linear_gaussian", "dagpost.priors.erdos_renyi",
     "dagpost.priors.knowledge", "dagpost.metrics", "dagpost.history", "dagpost.posterior.intervals",
     "dagpost.plot.graph", "dagpost.report.page",
+    "dagpost.graphs.meek", "dagpost.studies.task", "dagpost.studies.runner", "dagpost.studies.tables",
 ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ EXAMPLES = """Examples:
   dagpost study bge-20 --only method=auto,mc3    some of the tasks; the table covers what is finished
   dagpost study bge-20 --list                    tasks with their indices
   dagpost study bge-20 --task 17                 one task, for job arrays; then --collect writes the table
+  dagpost study linear-20 --only method=dibs-paper --together 30 --accelerator gpu
   dagpost study bge-20 --cluster tcp://10.0.0.1:8786
   dagpost study --page docs/results.md           put finished tables into the page
 """

@@ -79,8 +79,10 @@ def processes(workers: int) -> Executor:
     return run
 
 
-def cluster(address: str) -> Executor:
-    """The workers of a Dask scheduler, as many as there are; dagpost must be installed there, in the same version."""
+def cluster(address: str, patience: float = 10.0) -> Executor:
+    """The workers of a Dask scheduler, as many as there are; dagpost must be installed there, in the same version.
+
+    `patience` is how many seconds the scheduler has to answer."""
     try:
         import joblib
         from distributed import Client
@@ -89,7 +91,7 @@ def cluster(address: str) -> Executor:
 
     def run(tasks: Sequence[Task]) -> Results:
         try:
-            client = Client(address, timeout="10s", set_as_default=False)
+            client = Client(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError, TimeoutError):
             raise InputError(
                 f"--cluster {address}: no Dask scheduler answers there: start one with `dask scheduler`, "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+AS_PUBLISHED = "cdt, file order (as published)"
+"""The permuted consensus graph that the paper's Sachs tables rest on; see `measures/sachs.py`."""
+
 METHODS = {
     "mc3": "MC³",
     "m-mc3": "M-MC³",

@@ -11,13 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dagpost.checkpoints import versions as library_versions
-
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Of dagpost, Python and the libraries that results depend on."""
-    return {**library_versions(), "python": platform.python_version()}
+    from dagpost.checkpoints import versions as of_libraries
+
+    return {**of_libraries(), "python": platform.python_version()}
 
 
 @lru_cache(maxsize=1)

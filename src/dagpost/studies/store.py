@@ -28,7 +28,7 @@ class Store:
         folder = Path(path)
         try:
             (folder / TASKS).mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
+        except (FileExistsError, NotADirectoryError):
             raise InputError(f"{printable(folder)} is a file: give a folder with --out") from None
         except OSError as error:
             raise InputError(

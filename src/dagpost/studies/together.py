@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 from typing import Any, NamedTuple
@@ -36,14 +37,20 @@ def together(most: int) -> Executor:
     """At most that many tasks at once, in this process; those that cannot be joined one by one."""
 
     def run(tasks: Sequence[Task]) -> Results:
-        groups: dict[str, list[Task]] = {}
-        for task in tasks:
-            groups.setdefault(_alike(task), []).append(task)
-        for group in groups.values():
-            for first in range(0, len(group), most):
-                yield from _performed(group[first : first + most])
+        for group in groups(tasks, most):
+            yield from _performed(group)
 
     return run
+
+
+def groups(tasks: Sequence[Task], most: int) -> Iterator[list[Task]]:
+    """Those that can be run as one, at most so many each."""
+    alike: dict[str, list[Task]] = {}
+    for task in tasks:
+        alike.setdefault(_alike(task), []).append(task)
+    for group in alike.values():
+        for first in range(0, len(group), most):
+            yield group[first : first + most]
 
 
 def _alike(task: Task) -> str:
@@ -59,9 +66,12 @@ def _performed(tasks: Sequence[Task]) -> Results:
     if len(tasks) == 1:
         yield tasks[0], perform(tasks[0])
         return
-    asked = [_asked(task) for task in tasks]
-    for task, found in zip(tasks, _fitted(asked)):
-        yield task, perform(task, lambda *_, found=found: found)
+    began = time.perf_counter()
+    fitted = list(_fitted([_asked(task) for task in tasks]))
+    share = (time.perf_counter() - began) / len(tasks)
+    for task, found in zip(tasks, fitted):
+        result = perform(task, lambda *_, found=found: found)
+        yield task, result | ({"seconds": round(result["seconds"] + share, 3)} if "seconds" in result else {})
 
 
 def _asked(task: Task) -> Asked:

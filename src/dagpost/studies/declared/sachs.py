@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from dagpost.studies.declared.methods import run_of
-from dagpost.studies.measures.sachs import AS_PUBLISHED
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task
 
@@ -15,7 +14,6 @@ METHODS = {
     "linear": ("exact", "m-mc3", "g-mc3", "dibs", "auto", "dibs-paper"),
     "mlp": ("m-mc3", "g-mc3", "dibs", "dibs-paper"),
 }
-TRUTHS = (AS_PUBLISHED, "cdt", "sachs20", "bnlearn")
 MINIBATCH = 100
 """Rows of a minibatch for the MLP, as published. BGe and linear models take statistics of all rows, which cost nothing
 more; the paper uses minibatches there too."""

@@ -45,7 +45,12 @@ def declared(model: str, nodes: int, title: str, source: str, shows: str) -> Stu
                 "synthetic",
                 data_of(model, nodes, graphs, number, scale),
                 run_of(
-                    method, model, scale, particles_of(model, nodes, method), **recorded(model, nodes, graphs, method)
+                    method,
+                    model,
+                    scale,
+                    particles_of(model, nodes, method),
+                    nodes,
+                    **recorded(model, nodes, graphs, method),
                 ),
             )
             for number in scale.replicates

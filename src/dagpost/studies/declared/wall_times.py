@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dagpost.studies.declared.methods import AUTO
+from dagpost.studies.declared.methods import MOVES_PER_NODE
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task
 
@@ -35,7 +35,7 @@ def tasks_for(device: str, scale: Scale) -> list[Task]:
                         elif scale.smoke:
                             run["options"] = {"steps": 5} | ({"max_moves": 10_000} if method == "auto" else {})
                         elif method == "auto":
-                            run["options"] = AUTO
+                            run["options"] = {"max_moves": MOVES_PER_NODE * nodes}
                         out.append(Task("wall-time", data, run))
     return out
 

@@ -16,14 +16,13 @@ from dagpost.data import Dataset, sachs, sachs_graph
 from dagpost.graphs import essential_graph, literal_essential_graph, structural_hamming_distance
 from dagpost.metrics import auroc
 from dagpost.posterior import Posterior
+from dagpost.studies.labels import AS_PUBLISHED
 from dagpost.studies.measures.fitting import Fits, fitted
 from dagpost.studies.task import Task
 from dagpost.typing import Graph
 
 FILE_ORDER = ("PIP2", "PKC", "plcg", "PIP3", "pjnk", "P38", "PKA", "praf", "pmek", "p44/42", "pakts473")
 """Nodes as the edge file of the consensus graph first names them."""
-
-AS_PUBLISHED = "cdt, file order (as published)"
 
 
 def references() -> dict[str, Graph]:

@@ -33,10 +33,13 @@ def synthetic(task: Task, fits: Fits = fitted) -> Iterator[dict[str, Any]]:
         yield {**found.columns, **scores(found.posterior, sim, found.columns["method"])}
 
 
-def scores(post: Posterior | None, sim: Simulation, method: str) -> dict[str, float | None]:
-    """Smaller is better, except for AUROC; PC and GES have their undirected edges read in their favour there."""
+def scores(post: Posterior | None, sim: Simulation, method: str) -> dict[str, Any]:
+    """Smaller is better, except for AUROC; PC and GES have their undirected edges read in their favour there.
+
+    `auto` says whether its chains agree (`trusted`)."""
     if post is None:
         return dict.fromkeys(("shd", "auroc", "nll", "inll", "edges"))
+    told = {"trusted": post.info["trusted"]} if "trusted" in post.info else {}
     truth = sim.graph
     return {
         "shd": expected_shd(post, truth),
@@ -44,4 +47,5 @@ def scores(post: Posterior | None, sim: Simulation, method: str) -> dict[str, fl
         "nll": negative_log_likelihood(post, sim.test),
         "inll": negative_log_likelihood(post, sim.interventional),
         "edges": post.expected_edges,
+        **told,
     }

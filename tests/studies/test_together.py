@@ -1,0 +1,47 @@
+"""Tasks run as one give what each gives alone."""
+
+import pytest
+
+from dagpost.errors import InputError
+from dagpost.studies import STUDIES, Scale, chosen
+from dagpost.studies.perform import perform
+from dagpost.studies.together import groups, together
+
+
+def test_tasks_are_grouped_by_what_they_share():
+    tasks = STUDIES["linear-20"].tasks(Scale(3))
+    found = list(groups(tasks, 2))
+    assert sorted(t.key for g in found for t in g) == sorted(t.key for t in tasks)
+    large = [g for g in found if len(g) > 1]
+    assert {t.run["method"] for g in large for t in g} == {"dibs-paper", "dibs"}
+    for group in large:
+        assert len({(t.data["graphs"], t.run["method"]) for t in group}) == 1
+        assert len({t.data["set"] for t in group}) == len(group) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["linear-20", "four-node"])
+def test_rows_are_those_of_single_tasks(name):
+    """20 steps, so that rounding has no time to grow; graphs are equal, scores agree to float32."""
+    tasks = chosen(STUDIES[name].tasks(Scale(2, smoke=True)), ["method=dibs-paper"])[:2]
+    results = dict(together(2)(tasks))
+    for task in tasks:
+        alone, at_once = perform(task)["rows"], results[task]["rows"]
+        assert len(alone) == len(at_once) > 1
+        for one, other in zip(alone, at_once):
+            numbers = {key for key, value in one.items() if isinstance(value, float)}
+            assert {k: v for k, v in one.items() if k not in numbers} == {
+                k: v for k, v in other.items() if k not in numbers
+            }
+            assert all(one[key] == pytest.approx(other[key], rel=1e-3) for key in numbers)
+    assert results[tasks[0]]["rows"] != results[tasks[1]]["rows"]
+
+
+def test_a_failure_is_told_for_the_task_that_failed(monkeypatch):
+    tasks = chosen(STUDIES["four-node"].tasks(Scale(2, smoke=True)), ["method=dibs-paper"])
+
+    def refuse(data, *arguments, **options):
+        return [InputError("no such luck") for _ in data]
+
+    monkeypatch.setattr("dagpost.studies.together.infer_together", refuse)
+    assert [r["failed"] for _, r in together(5)(tasks)] == ["InputError: no such luck"] * 2
