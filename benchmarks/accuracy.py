@@ -1,6 +1,6 @@
 """How far is each method's posterior from the exact one? Largest error of an edge probability, over many data sets.
 
-    python benchmarks/accuracy.py [--nodes 5 8 12] [--sets 2] [--methods auto dibs mc3]
+    python benchmarks/accuracy.py [--nodes 5 8 12] [--sets 2] [--methods auto dibs mc3 dibs-paper]
 
 For BGe and linear data, Erdős–Rényi and uniform priors, and N from 20 to 1,000. Prints the largest and the median error
 over data sets, and the time, for each method. Code that is compiled once and kept on disk is compiled before.

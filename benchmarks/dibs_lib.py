@@ -120,7 +120,7 @@ def their_posterior(name: str, sim: dp.Simulation, graphs: np.ndarray, theta) ->
 
 # ---- dagpost
 
-BUDGETS = (0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # shares of the default steps and of the default moves
+BUDGETS = (0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0)  # shares of the default steps and of the default moves
 
 
 CHANGES: dict[str, int] = {}  # to the defaults, from the command line
@@ -147,6 +147,7 @@ def main() -> None:
     parser.add_argument("--their-sets", type=int, help="data sets that dibs-lib runs on; all unless told")
     parser.add_argument("--only", choices=["dibs-lib", "dagpost"], help="one of the two alone")
     parser.add_argument("--first-seed", type=int, default=REPORTED, help="1000: the data sets of tune.py")
+    parser.add_argument("--shares", type=float, nargs="+", default=BUDGETS, help="of the default run, to try in turn")
     parser.add_argument("--no-reach", action="store_true", help="leave out the time to reach dibs-lib's quality")
     parser.add_argument("--quality", help="table with dibs-lib's E-SHD and AUROC, written by --out elsewhere")
     parser.add_argument("--out", help="write one row for each run")
@@ -175,7 +176,9 @@ def main() -> None:
         wanted = source[source.library == "dibs-lib"]
         their_total = _print(setting, table, source)
         if not (options.no_reach or options.only) and "shd" in wanted and wanted.shd.notna().any():
-            reached = _reach(name, simulations, options.particles, wanted[["shd", "shd+", "auroc"]].median())
+            reached = _reach(
+                name, simulations, options.particles, options.shares, wanted[["shd", "shd+", "auroc"]].median()
+            )
             _print_reached(reached, their_total)
             if reached is not None:
                 rows += [{"setting": setting, "library": "reach", **row} for row in reached.to_dict("records")]
@@ -183,9 +186,11 @@ def main() -> None:
             pd.DataFrame(rows).to_csv(options.out, index=False)
 
 
-def _reach(name: str, simulations: list[dp.Simulation], particles: int, wanted: pd.Series) -> pd.DataFrame | None:
+def _reach(
+    name: str, simulations: list[dp.Simulation], particles: int, shares: list[float], wanted: pd.Series
+) -> pd.DataFrame | None:
     """The runs of the shortest budget that is at least as good in the median; times without compiling."""
-    for share in BUDGETS:
+    for share in shares:
         ours(name, simulations[0], particles, 0, share)
         table = pd.DataFrame([{"set": n, **ours(name, sim, particles, n, share)} for n, sim in enumerate(simulations)])
         found = table[["shd", "shd+", "auroc"]].median()
