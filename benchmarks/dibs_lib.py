@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=REPORTED, help="1000: the data sets of tune.py")
     parser.add_argument("--shares", type=float, nargs="+", default=BUDGETS, help="of the default run, to try in turn")
     parser.add_argument("--no-reach", action="store_true", help="leave out the time to reach dibs-lib's quality")
+    parser.add_argument("--no-default", action="store_true", help="leave out the default run of dagpost")
     parser.add_argument("--quality", help="table with dibs-lib's E-SHD and AUROC, written by --out elsewhere")
     parser.add_argument("--out", help="write one row for each run")
     parser.add_argument("--moves", type=int, help="Metropolis moves after DiBS in place of the default; 0: none")
@@ -166,7 +167,7 @@ def main() -> None:
             if options.only != "dagpost" and number < (options.their_sets or options.sets):
                 found = theirs(name, sim, options.particles, options.their_steps, number)
                 rows.append({**label, "library": "dibs-lib", **found})
-            if options.only != "dibs-lib":
+            if options.only != "dibs-lib" and not options.no_default:
                 full = [ours(name, sim, options.particles, number) for _ in range(2 if number == 0 else 1)]
                 rows.append({**label, "library": "dagpost", **full[-1], "with_compiling": full[0]["time"]})
             print(".", end="", flush=True)

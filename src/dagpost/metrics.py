@@ -110,7 +110,7 @@ def expected_edges(post: Posterior) -> float:
 
 
 def negative_log_likelihood(post: Posterior, data: Any) -> float:
-    """`- sum_m w_m log p(data | G_m, Theta_m)`, equation 15; without parameters the marginal `log p(data | G)`.
+    """`- sum_m w_m log p(data | G_m, Theta_m)`, equation 19; without parameters the marginal `log p(data | G)`.
 
     Entries recorded as intervened on leave the likelihood (equation E.4), so the same call gives neg. LL,
     neg. MLL, I-LL and I-MLL. Of several data sets it is the mean.

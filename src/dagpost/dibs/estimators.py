@@ -1,4 +1,4 @@
-"""Estimators of the gradient of `log E_{p(G|z)}[p(D, Theta | G)]`, the likelihood part of equation 10.
+"""Estimators of the gradient of `log E_{p(G|z)}[p(D, Theta | G)]`, the likelihood part of equations 9 to 11.
 
 Each estimator is a surrogate: a scalar function of one particle's edge scores and parameters whose gradient
 is the estimate. It is a log-mean-exp over samples of graphs, so autodiff forms the ratio of expectations of
@@ -80,7 +80,7 @@ def surrogate(
 ) -> Float[Array, ""]:
     """A function whose gradient by (scores, theta) is the estimate; `log_families(graph, theta)` gives d numbers.
 
-    The gradient by theta uses hard samples for every kind: equation 10 (c) is an expectation over graphs, and
+    The gradient by theta uses hard samples for every kind: equation 11 is an expectation over graphs, and
     soft ones make a nonlinear model find too few edges. `at_once` bounds how many samples are in memory; `known` are
     edges that are certain.
     """

@@ -98,7 +98,7 @@ def edge_probabilities(scores: Float[Array, "d d"], alpha, known: Constraints | 
 def soft_graph(
     noise: Float[Array, "*s d d"], scores: Float[Array, "d d"], alpha, tau=1.0, known: Constraints | None = None
 ) -> Float[Array, "*s d d"]:
-    """Gumbel-softmax samples `sigmoid(tau (l_ij + alpha s_ij))`, equation 11."""
+    """Gumbel-softmax samples `sigmoid(tau (l_ij + alpha s_ij))`, equation 13."""
     return with_certain_edges(jax.nn.sigmoid(tau * (noise + alpha * scores)), known)
 
 
@@ -124,5 +124,5 @@ def of_free_edges(matrix: Array, known: Constraints | None) -> Array:
 
 
 def limiting_graph(scores: Float[Array, "*m d d"], known: Constraints | None = None) -> Bool[Array, "*m d d"]:
-    """`G_inf(z)`: the edges with a positive score, equation 14."""
+    """`G_inf(z)`: the edges with a positive score, equation 17."""
     return with_certain_edges(jnp.asarray(scores > 0, dtype=float), known) > 0

@@ -40,7 +40,8 @@ class Parents(NamedTuple):
 
 def ancestor_matrix(post: Posterior) -> Float[np.ndarray, "d d"]:
     """`Pr(i is an ancestor of j)`."""
-    return np.einsum("m,mij->ij", post.weights, descendants(post.graphs), optimize=True)
+    found = np.einsum("m,mij->ij", post.weights, descendants(post.graphs), optimize=True)
+    return np.minimum(found, 1.0)  # weights sum to one up to rounding
 
 
 def path_probability(post: Posterior, nodes: tuple[str | int, ...]) -> float:
