@@ -12,10 +12,11 @@ from dagpost.models import as_model
 from dagpost.posterior import log_joint_of
 
 
-def exact_probabilities(model, prior, stats, d, heat=1.0):
+def exact_probabilities(model, prior, stats, d, heat=1.0, reference=0.0):
     graphs = all_dags(d)
     log_prior = np.array([float(prior.log_density(g)) for g in graphs])
-    log_weight = log_prior + heat * model.log_evidence_of(graphs, stats)
+    log_reference = reference * graphs.sum(axis=(1, 2))
+    log_weight = heat * (log_prior + model.log_evidence_of(graphs, stats)) + (1 - heat) * log_reference
     weight = np.exp(log_weight - log_weight.max())
     return graphs, weight / weight.sum()
 
@@ -57,8 +58,9 @@ RECIPES = {
 @pytest.mark.parametrize("moves", RECIPES)
 def test_stationary_distribution_on_three_nodes(moves, heat):
     model, prior, stats = problem()
-    graphs, exact = exact_probabilities(model, prior, stats, 3, heat)
+    graphs, exact = exact_probabilities(model, prior, stats, 3, heat, reference=-0.7)
     scoring = scorer_for(model, prior, stats, 3)
+    scoring = scoring._replace(scorer=scoring.scorer._replace(reference=-0.7))
     chains = [start(np.zeros((1, 3, 3), dtype=bool), scoring, seed) for seed in range(4)]
     steps = recipe(**{"most": 2, **RECIPES[moves]})
     advance(chains, scoring, [heat], steps, 50)
@@ -108,6 +110,18 @@ def test_recorded_density_is_the_joint_density():
     # the evidence is known exactly; theta is integrated out
     wanted = log_joint_of(record.graphs[0], (), model, prior, stats)
     assert record.log_posterior[0] == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "prior", [dp.UniformPrior(), dp.ScaleFree(), dp.ErdosRenyi(probability=0.4)], ids=lambda p: p.name
+)
+def test_the_hot_end_is_sparse_whatever_the_prior(prior):
+    model, prior, stats = problem("linear", d=20, rows=30, prior=prior)
+    scoring = scorer_for(model, prior, stats, 20)
+    chain = start(np.zeros((1, 20, 20), dtype=bool), scoring, 5)
+    advance([chain], scoring, [0.0], recipe(pair=400), 50)
+    drawn = advance([chain], scoring, [0.0], recipe(pair=400), 100).graphs
+    assert 25 < drawn.sum(axis=(2, 3)).mean() < 45  # draws from the Erdős–Rényi prior have 30 to 35
 
 
 class Slow(dp.ErdosRenyi):

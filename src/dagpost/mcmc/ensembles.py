@@ -1,6 +1,7 @@
 """Ensembles of tempered chains, run in parallel.
 
-An ensemble holds one DAG for each level of a ladder `1 = heat_0 > heat_1 > …`; level k samples `p(G) p(D | G)^heat_k`.
+An ensemble holds one DAG for each level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
+`[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`).
 A round moves every level a number of times, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and 1-2,
 3-4, … in turn; Syed et al., 2022) and the DAG at level 0, the one that counts, is recorded. Ensembles share nothing,
 not even a cache, so a run does not depend on the number of threads.
@@ -47,7 +48,7 @@ class Ensemble(NamedTuple):
 
     parents: np.ndarray  # (k, d, words)
     ancestors: np.ndarray  # (k, d, words)
-    scores: np.ndarray  # (k, d, 2) log evidence and log prior of every family
+    scores: np.ndarray  # (k, d, 2) of every family: what is tempered, and the reference
     rng: np.ndarray  # (1,)
     clock: np.ndarray  # (4,) rounds of this run; level and move at which a round was interrupted; rounds ever
     wanted: np.ndarray  # (1 + words,) a family that Python has to score

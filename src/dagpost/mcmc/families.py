@@ -1,7 +1,7 @@
 """Scores of families, remembered.
 
-A family is a node and its set of parents; its score is a pair (log evidence, log prior), kept apart because only the
-evidence is tempered. Scores live in one open-addressed table.
+A family is a node and its set of parents; its score is a pair, what tempering flattens and what it leaves
+(`scoring.py`). Scores live in one open-addressed table.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def find(cache, node, parents):
 
 
 @njit(cache=True)
-def store(cache, node, parents, evidence, prior):
+def store(cache, node, parents, tempered, reference):
     """Remember a score. A table that is three quarters full forgets everything first: lookups stay short."""
     if 4 * cache.used[0] >= 3 * cache.keys.shape[0]:
         cache.keys[:, 0] = 0
@@ -74,8 +74,8 @@ def store(cache, node, parents, evidence, prior):
     at, known = find(cache, node, parents)
     cache.keys[at, 0] = node + 1
     cache.keys[at, 1:] = parents
-    cache.scores[at, 0] = evidence
-    cache.scores[at, 1] = prior
+    cache.scores[at, 0] = tempered
+    cache.scores[at, 1] = reference
     if not known:
         cache.used[0] += 1
     return at

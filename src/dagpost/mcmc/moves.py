@@ -65,9 +65,9 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
     at = score(scorer, cache, j, first, scratch.wanted, scratch.parents, scratch.lower)
     if at < 0:
         return MISSING
-    evidence_j, prior_j = cache.scores[at, 0], cache.scores[at, 1]
-    gain = prior_j - scores[j, 1] + heat * (evidence_j - scores[j, 0])
-    evidence_i = prior_i = 0.0
+    tempered_j, reference_j = cache.scores[at, 0], cache.scores[at, 1]
+    gain = reference_j - scores[j, 1] + heat * (tempered_j - scores[j, 0])
+    tempered_i = reference_i = 0.0
     turned = removed and added
     if turned:
         copy_row(second, dag.parents, i)
@@ -75,8 +75,8 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
         at = score(scorer, cache, i, second, scratch.wanted, scratch.parents, scratch.lower)
         if at < 0:
             return MISSING
-        evidence_i, prior_i = cache.scores[at, 0], cache.scores[at, 1]
-        gain += prior_i - scores[i, 1] + heat * (evidence_i - scores[i, 0])
+        tempered_i, reference_i = cache.scores[at, 0], cache.scores[at, 1]
+        gain += reference_i - scores[i, 1] + heat * (tempered_i - scores[i, 0])
     if not exact and not accepts(rng, gain + log_correction):
         return REJECTED
     if removed:
@@ -90,9 +90,9 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
         if removed:
             add_edge(dag, i, j)
         return REJECTED
-    scores[j, 0], scores[j, 1] = evidence_j, prior_j
+    scores[j, 0], scores[j, 1] = tempered_j, reference_j
     if turned:
-        scores[i, 0], scores[i, 1] = evidence_i, prior_i
+        scores[i, 0], scores[i, 1] = tempered_i, reference_i
     return ACCEPTED
 
 

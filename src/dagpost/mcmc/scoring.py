@@ -3,6 +3,11 @@
 Gaussian families with a prior in closed form are scored by the loop itself. For everything else the loop stops at a
 family it does not know, notes it in `wanted`, and Python fills the cache and lets it go on: every family is scored
 once, whoever scores it.
+
+A score is a pair: what tempering flattens, and what it leaves. Level k of a ladder samples `[p(G) p(D | G)]^heat
+q(G)^(1 - heat)`, where the reference q makes parents as rare as the Erdős–Rényi prior with two edges for each node.
+Without it a prior that does not mind parents (uniform, scale-free) would fill the hot levels with dense graphs, dear to
+score and of no use.
 """
 
 from __future__ import annotations
@@ -20,10 +25,10 @@ from dagpost.mcmc.bitsets import has, holds, members, packed
 from dagpost.mcmc.families import find, store
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, evidence_with
-from dagpost.priors import GraphPrior
+from dagpost.priors import ErdosRenyi, GraphPrior
 from dagpost.priors.base import ColumnTable
 
-Score = tuple[float, float]  # log evidence, log prior
+Score = tuple[float, float]  # log of p(G_j) p(D_j | G_j) / q(G_j), log of q(G_j)
 
 
 class Scorer(NamedTuple):
@@ -35,6 +40,7 @@ class Scorer(NamedTuple):
     uncounted: np.ndarray  # (d, words) parents that do not count
     required: np.ndarray  # (d, words) parents that must be there
     most: int  # parents of one node
+    reference: float  # what a parent adds to log q
     compiled: bool
 
 
@@ -76,8 +82,11 @@ def _score_anew(scorer, cache, j, words, wanted, parents, lower):
     for w in range(words.shape[0]):
         if scorer.required[j, w] & ~words[w]:
             prior = -np.inf
-    evidence = evidence_with(scorer.table, j, parents, p, lower) if prior > -np.inf else -np.inf
-    return store(cache, j, words, evidence, prior)
+    if prior == -np.inf:
+        return store(cache, j, words, -np.inf, -np.inf)
+    reference = scorer.reference * p
+    evidence = evidence_with(scorer.table, j, parents, p, lower)
+    return store(cache, j, words, evidence + prior - reference, reference)
 
 
 def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Scoring:
@@ -95,9 +104,11 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         for edges in (columns.uncounted, columns.required)
     )
     most = d if columns.most is None else columns.most
+    probability = ErdosRenyi().edge_probability(d)
+    per_parent = float(np.log(probability) - np.log1p(-probability))
     scorer = Scorer(
         table if table is not None else _no_table(d), columns.by_count, columns.by_edge, uncounted, required, most,
-        compiled,
+        per_parent, compiled,
     )  # fmt: skip
 
     def in_python(node: int, words: np.ndarray) -> Score:
@@ -105,8 +116,10 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         with jax.enable_x64(True):
             column = jnp.zeros(d).at[parents].set(1.0)
             log_prior = float(prior.log_column(column, node))
-        evidence = model.log_evidence(node, parents, stats) if log_prior > -np.inf else -np.inf
-        return evidence, log_prior
+        if log_prior == -np.inf:
+            return -np.inf, -np.inf
+        reference = per_parent * len(parents)
+        return model.log_evidence(node, parents, stats) + log_prior - reference, reference
 
     return Scoring(scorer, in_python)
 
