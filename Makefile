@@ -11,7 +11,7 @@ help:
 	@echo "make test         run the tests (under 10 minutes)"
 	@echo "make test-slow    run the longer tests as well"
 	@echo "make mutants      plant formula errors and see that a test catches each"
-	@echo "make scoreboard   kill, fill and damage; see that nothing is lost (about ten minutes)"
+	@echo "make scoreboard   kill, fill and damage; see that nothing is lost (half an hour on two busy cores)"
 	@echo "make check        ruff and pyright"
 	@echo "make docs         build the documentation into site/"
 	@echo "make setup        virtual environment in .venv with the development extra"
