@@ -30,11 +30,11 @@ except Interrupted as stop:
 def test_a_signal_saves_and_ends_the_run(number, code, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], stderr=subprocess.PIPE, text=True)
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while not Checkpoint(tmp_path).exists and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == code, said

@@ -56,6 +56,8 @@ RUNS = {
     "bootstrap-pc": {"method": "bootstrap-pc", "particles": 5},
 }  # fmt: skip
 
+LONG = ("auto, families in Python", "dibs, joint", "m-mc3", "g-mc3")  # what they add is tested by shorter ones too
+
 
 def fit(name: str, **more) -> dp.Posterior:
     return dp.fit(SIM.train, **{"model": "bge", "seed": 3, **RUNS[name], **more})
@@ -86,8 +88,8 @@ def interrupt(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:no checkpoint in")  # where it was interrupted before the first boundary
-@pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize(("where", "after"), [("reached", (1, 5, 2, 17)), ("check", (3, 8, 40))])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in RUNS])
 def test_resumed_again_and_again(name, where, after, tmp_path, interrupt, monkeypatch):
     """Interrupted at boundaries or between them, so many of them after the last time; parts of any size."""
     if "bootstrap" in name:

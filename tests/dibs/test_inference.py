@@ -21,8 +21,11 @@ def quick(model, **changes):
     return default_settings(model, 6, 60, **{"steps": 30, **changes})
 
 
-@pytest.mark.parametrize("name", ["bge", "linear", "mlp"])
-@pytest.mark.parametrize("preset", ["dibs", "dibs-paper"])
+@pytest.mark.parametrize(
+    "name, preset",
+    [("bge", "dibs"), ("bge", "dibs-paper"), ("linear", "dibs-paper"), ("mlp", "dibs")]
+    + [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("linear", "dibs"), ("mlp", "dibs-paper"))],
+)
 def test_every_model_runs_with_both_presets(name, preset):
     model = as_model(name)
     settings = quick(model) if preset == "dibs" else paper_settings(model, 6, steps=20, cyclic="repair")
@@ -121,6 +124,7 @@ def test_memory_limit_holds(limit, particles, samples):
     assert compiled.memory_analysis().temp_size_in_bytes < limit * 2**30
 
 
+@pytest.mark.slow
 def test_minibatches_are_unbiased():
     """The gradient on minibatches, averaged over all of them, is that on all rows."""
     from dagpost.dibs.target import likelihood_gradients

@@ -11,7 +11,7 @@ PRIOR = dp.ErdosRenyi()
 SETS = [dp.simulate(nodes=4, observations=30, seed=seed, interventional_sets=0).train for seed in (1, 2)]
 
 
-@pytest.mark.parametrize("name", ["bge", "linear", "mlp"])
+@pytest.mark.parametrize("name", ["bge", *(pytest.param(n, marks=pytest.mark.slow) for n in ("linear", "mlp"))])
 def test_together_is_as_alone(name):
     model = as_model(name)
     settings = paper_settings(model, 4, steps=8, cyclic="repair")

@@ -45,6 +45,7 @@ def test_graphs_follow_the_exact_posterior(method, scale):
     assert present == pytest.approx(np.asarray(exact.theta).mean(axis=0), abs=0.08)
 
 
+@pytest.mark.slow
 def test_mlp_runs_and_a_given_scale_is_kept():
     sim = dp.simulate("mlp", nodes=4, observations=20, seed=0, interventional_sets=0)
     post = dp.fit(sim.train, "mlp", method="g-mc3", particles=2, burn_in=20, thin=10, scale=0.01)
