@@ -18,7 +18,11 @@ PROMISED = {
 }
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=pytest.mark.slow) if p.name == "figures.py" else p for p in EXAMPLES],  # as docs/figures.md
+    ids=lambda p: p.name,
+)
 def test_example_runs(path):
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

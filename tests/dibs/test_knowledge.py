@@ -84,7 +84,7 @@ def test_gradients_are_finite_and_leave_certain_edges_alone(kind):
         (dp.LinearGaussian(), default_settings(dp.LinearGaussian(), 5, 40, steps=40, moves=0)),
         (dp.LinearGaussian(), default_settings(dp.LinearGaussian(), 5, 40, steps=40)),
         (dp.BGe(), paper_settings(dp.BGe(), 5, steps=40, cyclic="repair")),
-        (dp.MlpGaussian(), default_settings(dp.MlpGaussian(), 5, 40, steps=5)),
+        pytest.param(dp.MlpGaussian(), default_settings(dp.MlpGaussian(), 5, 40, steps=5), marks=pytest.mark.slow),
     ],
     ids=["particles", "with moves", "as published", "mlp"],
 )

@@ -13,7 +13,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("model, prior", CASES, ids=["bge-uniform", "linear-er", "linear-noise-sf"])
+@pytest.mark.parametrize(
+    "model, prior",
+    [CASES[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[1:])],
+    ids=["bge-uniform", "linear-er", "linear-noise-sf"],
+)
 def test_exact_posterior_is_calibrated(model, prior):
     found = ranks(lambda data: dp.exact(data, model, prior), model, prior, simulations=1000)
     for name, values in found.items():

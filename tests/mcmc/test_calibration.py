@@ -20,7 +20,7 @@ def check(model, prior, simulations, nodes):
 CASES = {"bge": (dp.BGe(), dp.Uniform()), "linear": (dp.LinearGaussian(), dp.ErdosRenyi(probability=0.3))}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["bge", pytest.param("linear", marks=pytest.mark.slow)])
 def test_auto_is_calibrated(case):
     check(*CASES[case], simulations=25, nodes=5)
 
