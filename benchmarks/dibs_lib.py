@@ -19,15 +19,15 @@ import argparse
 import time
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
 import dagpost as dp
 from dagpost.dibs import default_settings, infer
-from dagpost.dibs.presets import published
+from dagpost.graphs import is_acyclic
 from dagpost.models import as_model
-from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior import Posterior
+from dagpost.studies.dibs_lib import as_posterior, sampler
 
 SETTINGS = ["linear-20", "linear-50", "linear-100", "mlp-20", "mlp-50", "mlp-100", "bge-20", "bge-50", "bge-100"]
 THEIR_STEPS = 3000
@@ -56,27 +56,8 @@ def scores(post: Posterior, truth: np.ndarray) -> dict[str, float]:
 
 
 def their_method(name: str, sim: dp.Simulation, beta: float = 1.0, shift: float = 0.5):
-    """dibs-lib with the published settings on the training data; `beta` is the slope of beta.
-
-    Linear particles start with weights from the prior that are moved away from zero by `shift`, dibs-lib's `min_edge`.
-    """
-    from dibs.inference import JointDiBS, MarginalDiBS
-    from dibs.models.graph import ErdosReniDAGDistribution
-    from dibs.models.linearGaussian import BGe, LinearGaussian
-    from dibs.models.nonlinearGaussian import DenseNonlinearGaussian
-
-    d = sim.train.nodes
-    slope, bandwidth_z, bandwidth_theta = published(name, d)
-    graph_model = ErdosReniDAGDistribution(d, n_edges_per_node=2)
-    x = jnp.asarray(sim.train.values, dtype=jnp.float32)
-    options = {"x": x, "graph_model": graph_model, "alpha_linear": slope, "beta_linear": beta}
-    if name == "bge":
-        kernel = {"h": bandwidth_z}
-        return MarginalDiBS(likelihood_model=BGe(n_vars=d), kernel_param=kernel, grad_estimator_z="score", **options)
-    kernel = {"h_latent": bandwidth_z, "h_theta": bandwidth_theta}
-    linear, network = LinearGaussian(n_vars=d, min_edge=shift), DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
-    model = linear if name == "linear" else network
-    return JointDiBS(likelihood_model=model, kernel_param=kernel, **options)
+    """dibs-lib with the published settings on the training data."""
+    return sampler(sim.train, as_model(name), "erdos-renyi", beta, shift)
 
 
 def their_particles(method, name: str, particles: int, steps: int, seed: int):
@@ -102,20 +83,9 @@ def theirs(name: str, sim: dp.Simulation, particles: int, steps: int, seed: int)
 
 
 def their_posterior(name: str, sim: dp.Simulation, graphs: np.ndarray, theta) -> Posterior:
-    """Their particles as a Posterior, weighted like ours; cyclic ones are dropped, as in the paper."""
-    from dagpost.graphs import is_acyclic
-    from dagpost.models import MlpTheta
-
-    model, prior = as_model(name), dp.ErdosRenyi()
-    if name == "mlp":
-        layers = [layer for layer in theta if len(layer)]
-        theta = MlpTheta(tuple(np.asarray(layer[0]) for layer in layers), tuple(np.asarray(b) for _, b in layers), None)
-    kept = np.flatnonzero(is_acyclic(graphs))
-    if len(kept) == 0:
-        graphs, kept = np.zeros_like(graphs), np.array([0])
-    theta = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
-    joint = log_joint_of(graphs[kept], theta, model, prior, model.summarise(sim.train))
-    return Posterior(graphs[kept], np.zeros(len(kept)), sim.train.names, model, prior, theta=theta, log_joint=joint)
+    """Their particles as a Posterior; where no particle is a DAG, all of them as the empty graph."""
+    graphs = graphs if is_acyclic(graphs).any() else np.zeros_like(graphs)
+    return as_posterior(sim.train, as_model(name), "erdos-renyi", graphs, theta)
 
 
 # ---- dagpost

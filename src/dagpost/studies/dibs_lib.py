@@ -23,13 +23,16 @@ def fit_dibs_lib(
 ) -> Posterior:
     """dibs-lib with the published settings. Its graphs and parameters are weighted as ours are: the `p(G)` that its own
     mixture leaves out is in the weights, and cycles are found exactly."""
-    sampler = _sampler(data, model, prior)
-    result = sampler.sample(key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps)
+    result = sampler(data, model, prior).sample(key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps)
     graphs, theta = (result, ()) if model.name == "bge" else result
     return as_posterior(data, model, prior, np.asarray(graphs) > 0, theta)
 
 
-def _sampler(data: Dataset, model: Model, prior: str) -> Any:
+def sampler(data: Dataset, model: Model, prior: str, beta: float = 1.0, shift: float = 0.5) -> Any:
+    """dibs-lib's own object with the published settings; `beta` is the slope of beta.
+
+    Linear particles start with weights from the prior that are moved away from zero by `shift`, its `min_edge`.
+    """
     try:
         from dibs.models import graph, linearGaussian, nonlinearGaussian  # pyright: ignore[reportMissingImports]
 
@@ -44,6 +47,7 @@ def _sampler(data: Dataset, model: Model, prior: str) -> Any:
         "x": jax.numpy.asarray(data.values, dtype=jax.numpy.float32),
         "graph_model": getattr(graph, GRAPHS[prior])(d, n_edges_per_node=2),
         "alpha_linear": slope,
+        "beta_linear": beta,
     }
     if model.name == "bge":
         return inference.MarginalDiBS(
@@ -54,7 +58,7 @@ def _sampler(data: Dataset, model: Model, prior: str) -> Any:
         )
     kernel = {"h_latent": bandwidth_z, "h_theta": bandwidth_theta}
     likelihood = (
-        linearGaussian.LinearGaussian(n_vars=d)
+        linearGaussian.LinearGaussian(n_vars=d, min_edge=shift)
         if model.name == "linear"
         else nonlinearGaussian.DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
     )
