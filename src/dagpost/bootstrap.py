@@ -8,7 +8,7 @@ maximum-likelihood parameters come along and `p(G, Theta, D)` weighs (the starre
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from dagpost.posterior import Posterior, log_joint_of
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
-from dagpost.typing import Graph, Theta
+from dagpost.typing import Graph, Graphs, Theta
 
 SIGNIFICANCE = 0.01  # of PC's tests, as published
 
@@ -107,27 +107,21 @@ def bootstrap(
             section.reached(partial(_state, dict(classes), data.nodes, facts))
     if not classes:
         raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
-    graphs = np.stack(list(classes.values()))
-    stats = model.summarise(data)
+    info = {"method": f"bootstrap-{learner}", "resamples": particles, "without_dag": dropped}
+    return weighed(np.stack(list(classes.values())), data, model, prior, info)
+
+
+def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info: Mapping[str, Any]) -> Posterior:
+    """Learned graphs, weighted by their posterior under a model; with their best parameters if it has any."""
     theta: Theta = ()
     if isinstance(model, LinearGaussian):
         fits = [most_likely(model, graph, data.values) for graph in graphs]
         theta = jax.tree.map(lambda *leaves: np.stack(leaves), *fits)
-    joint = log_joint_of(graphs, theta, model, prior, stats)
+    joint = log_joint_of(graphs, theta, model, prior, model.summarise(data))
     return Posterior(
-        graphs=graphs,
-        log_weights=joint,
-        names=data.names,
-        model=model,
-        prior=prior,
-        theta=theta,
-        log_joint=joint,
-        info={
-            "method": f"bootstrap-{learner}",
-            "resamples": particles,
-            "without_dag": dropped,
-        },
-    )
+        graphs=graphs, log_weights=joint, names=data.names, model=model, prior=prior, theta=theta, log_joint=joint,
+        info=info,
+    )  # fmt: skip
 
 
 def _state(classes: dict[bytes, Graph], d: int, facts: dict[str, Any]) -> State:

@@ -17,8 +17,9 @@ def test_together_is_as_alone(name):
     settings = paper_settings(model, 4, steps=8, cyclic="repair")
     seen = []
     together = infer_together(
-        SETS, model, PRIOR, settings, seeds=[5, 6], particles=3, callback=lambda k, s: seen.append((k, s.step)), every=5
-    )
+        SETS, model, PRIOR, settings, seeds=[5, 6], particles=3, callback=lambda k, s: seen.append((k, s.step)),
+        watched=(5, 8),
+    )  # fmt: skip
     assert seen == [(0, 5), (1, 5), (0, 8), (1, 8)]
     for one, data, seed in zip(together, SETS, (5, 6)):
         alone = infer(data, model, PRIOR, settings, particles=3, seed=seed, progress=False)

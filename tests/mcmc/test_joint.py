@@ -8,8 +8,10 @@ import pytest
 import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags
-from dagpost.mcmc.joint import possible, propose
+from dagpost.mcmc.joint import joint_mc3, possible, propose
+from dagpost.mcmc.joint_together import joint_mc3_together
 from dagpost.mcmc.structure import neighbours, structure_of
+from dagpost.mcmc.thinning import Thinning
 
 
 @pytest.mark.parametrize("d", [3, 4])
@@ -57,3 +59,28 @@ def test_a_model_without_parameters_is_sent_to_mc3():
     sim = dp.simulate("bge", nodes=4, observations=20, seed=0, interventional_sets=0)
     with pytest.raises(InputError, match="use 'mc3'"):
         dp.fit(sim.train, "bge", method="m-mc3")
+
+
+@pytest.mark.parametrize("variant", ["m", "g"])
+def test_together_is_as_alone(variant):
+    """Few steps, so that rounding has no time to grow."""
+    sets = [dp.simulate(nodes=4, observations=30, seed=seed, interventional_sets=0).train for seed in (1, 2, 3)]
+    common = {"variant": variant, "particles": 3, "thinning": Thinning(burn_in=50, thin=10)}
+    together = joint_mc3_together(sets, dp.LinearGaussian(), dp.ErdosRenyi(), seeds=(5, 6, 7), **common)
+    for data, seed, one in zip(sets, (5, 6, 7), together):
+        alone = joint_mc3(data, dp.LinearGaussian(), dp.ErdosRenyi(), seed=seed, **common)
+        assert np.array_equal(one.graphs, alone.graphs)
+        assert np.allclose(one.theta, alone.theta, rtol=1e-3, atol=1e-3)
+        assert one.info["method"] == alone.info["method"]
+        assert one.info["scale"] == pytest.approx(alone.info["scale"], rel=1e-3)
+        assert one.info["acceptance"] == pytest.approx(alone.info["acceptance"], abs=1e-6)
+        assert one.log_joint == pytest.approx(alone.log_joint, rel=1e-3)
+    assert len({one.graphs.tobytes() for one in together}) == 3
+
+
+def test_sets_of_different_shapes_are_refused():
+    sets = [dp.simulate(nodes=4, observations=n, seed=1, interventional_sets=0).train for n in (20, 30)]
+    with pytest.raises(InputError, match="one shape"):
+        joint_mc3_together(
+            sets, dp.LinearGaussian(), dp.ErdosRenyi(), seeds=(0, 1), variant="m", particles=2, thinning=Thinning()
+        )

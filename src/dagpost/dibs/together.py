@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,13 +37,13 @@ def infer_together(
     particles: int = 30,
     method: str = "dibs",
     callback: Callable[[int, Snapshot], None] | None = None,
-    every: int | None = None,
+    watched: Collection[int] = (),
     progress: bool | None = None,
 ) -> list[Outcome]:
     """What `infer` gives for each data set and its seed, up to rounding; or the error that it would raise.
 
     The sets have the same number of rows and columns. They share `settings.memory_limit`. `callback(number, snapshot)`
-    sees the particles of every set after each `every` steps.
+    sees the particles of every set after the `watched` steps.
     """
     shapes = {(one.observations, one.nodes) for one in data}
     if len(shapes) != 1 or len(data) != len(seeds):
@@ -54,15 +54,14 @@ def infer_together(
     keys = [jax.random.split(key_from_seed(seed)) for seed in seeds]
     states = _stacked([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
     used = _stacked([one.used for one in prepared])
-    every, done = every or max(1, settings.steps // 20), 0
+    told = range(max(1, settings.steps // 20), settings.steps, max(1, settings.steps // 20))
+    done = 0
     with progress_bar(f"{method}, {len(data)} data sets", settings.steps, progress) as advance:
-        while done < settings.steps:
-            count = min(every - done % every, settings.steps - done)
-            states = _several_together(target, states, used, count)
-            jax.block_until_ready(states)
-            done += count
-            advance(count)
-            if callback is not None:
+        for stop in sorted({*told, *watched, settings.steps}):
+            states = jax.block_until_ready(_several_together(target, states, used, stop - done))
+            advance(stop - done)
+            done = stop
+            if callback is not None and done in watched:
                 for number in range(len(data)):
                     callback(number, snapshot(target, _one(states, number)))
     return [

@@ -26,6 +26,7 @@ from dagpost.posterior import Posterior, log_joint_of
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import key_from_seed
+from dagpost.typing import Graphs, Theta
 
 WANTED_ACCEPTANCE = 0.2  # of random-walk steps (Sherlock et al., 2010)
 
@@ -116,7 +117,7 @@ def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) 
 
 
 @partial(jax.jit, static_argnums=0)
-def _several(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
+def several_steps(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
     """The chain after `count` steps; `count` is traced, so that one compilation serves any number."""
     return lax.fori_loop(0, count, lambda _, c: step(kernel, c, stats, adapt_rate, least_log_scale), chain)
 
@@ -131,22 +132,12 @@ def joint_mc3(
     Unless `scale` is given, the random walk's is adapted to an acceptance of 0.2 during burn-in. It never falls below
     the published one: where graphs alone are accepted more rarely than that, as in M-MC³, it would shrink to nothing.
     """
-    name = f"{variant}-mc3"
-    if not model.has_parameters:
-        raise InputError(f"{name} samples parameters, which {model.name!r} has integrated out: use 'mc3'")
-    d = data.nodes
-    published = PUBLISHED_SCALES.get((variant, model.name), PUBLISHED_SCALES[variant, "linear"])
-    first_scale = published[20 if d <= 35 else 50] if scale is None else positive("scale", scale)
+    name, d = f"{variant}-mc3", data.nodes
+    first_scale = starting_scale(variant, model, d) if scale is None else positive("scale", scale)
     least = float(np.log(first_scale))
     stats = jax.tree.map(jnp.asarray, model.summarise(data))
-    key_graph, key_theta, key_run = jax.random.split(key_from_seed(seed), 3)
-    graph = jnp.asarray(prior.sample(key_graph, d), dtype=float)
-    theta = jax.tree.map(jnp.asarray, model.sample_theta(key_theta, d))
-    kernel = Kernel(model, prior, variant, thinning.neighbourhood == "exact")
-    chain = Chain(
-        key_run, graph, theta, log_density(kernel, graph, theta, stats), jnp.log(jnp.asarray(first_scale, dtype=float)),
-        jnp.zeros(()), jnp.zeros(()),
-    )  # fmt: skip
+    kernel = kernel_of(model, prior, variant, thinning)
+    chain = first_chain(kernel, d, stats, seed, first_scale)
     total = thinning.steps(particles)
     graphs, thetas = [], []
     section, warmed = section_of(checkpoint, "chain"), 0
@@ -155,7 +146,7 @@ def joint_mc3(
 
     def several(chain: Chain, count: int, rate: float) -> Chain:
         for part in section.parts(count):
-            chain = jax.block_until_ready(_several(kernel, chain, stats, part, rate, least))
+            chain = jax.block_until_ready(several_steps(kernel, chain, stats, part, rate, least))
             section.check()
         return chain
 
@@ -163,8 +154,7 @@ def joint_mc3(
         warm_up = thinning.warm_up()
         bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
         for part in range(warmed, len(warm_up)):
-            # steps of the logarithm shrink as burn-in goes on, and end with it
-            rate = 0.0 if scale is not None else 0.05 * (1 - part / len(warm_up))
+            rate = 0.0 if scale is not None else adaptation(part, len(warm_up))
             chain = several(chain, warm_up[part], rate)
             bar(warm_up[part])
             section.reached(partial(_state, chain, graphs, thetas, 0, part + 1))
@@ -176,21 +166,53 @@ def joint_mc3(
             thetas.append(jax.tree.map(np.asarray, chain.theta))
             bar(thinning.thin)
             section.reached(partial(_state, chain, graphs, thetas, len(graphs), len(warm_up)))
-    drawn = np.stack(graphs)
-    drawn_theta = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)
+    thetas = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)
+    return joint_posterior(kernel, data, np.stack(graphs), thetas, thinning, chain)
+
+
+def kernel_of(model: Model, prior: GraphPrior, variant: str, thinning: Thinning) -> Kernel:
+    if not model.has_parameters:
+        raise InputError(f"{variant}-mc3 samples parameters, which {model.name!r} has integrated out: use 'mc3'")
+    return Kernel(model, prior, variant, thinning.neighbourhood == "exact")
+
+
+def starting_scale(variant: str, model: Model, d: int) -> float:
+    published = PUBLISHED_SCALES.get((variant, model.name), PUBLISHED_SCALES[variant, "linear"])
+    return published[20 if d <= 35 else 50]
+
+
+def first_chain(kernel: Kernel, d: int, stats: Any, seed: int, scale: float) -> Chain:
+    """A graph and parameters from the prior."""
+    key_graph, key_theta, key_run = jax.random.split(key_from_seed(seed), 3)
+    graph = jnp.asarray(kernel.prior.sample(key_graph, d), dtype=float)
+    theta = jax.tree.map(jnp.asarray, kernel.model.sample_theta(key_theta, d))
+    return Chain(
+        key_run, graph, theta, log_density(kernel, graph, theta, stats), jnp.log(jnp.asarray(scale, dtype=float)),
+        jnp.zeros(()), jnp.zeros(()),
+    )  # fmt: skip
+
+
+def adaptation(part: int, parts: int) -> float:
+    """Steps of the scale's logarithm shrink as burn-in goes on, and end with it."""
+    return 0.05 * (1 - part / parts)
+
+
+def joint_posterior(
+    kernel: Kernel, data: Dataset, graphs: Graphs, theta: Theta, thinning: Thinning, last: Chain
+) -> Posterior:
     return Posterior(
-        graphs=drawn,
-        log_weights=np.zeros(particles),
+        graphs=graphs,
+        log_weights=np.zeros(len(graphs)),
         names=data.names,
-        model=model,
-        prior=prior,
-        theta=drawn_theta,
-        log_joint=log_joint_of(drawn, drawn_theta, model, prior, model.summarise(data)),
+        model=kernel.model,
+        prior=kernel.prior,
+        theta=theta,
+        log_joint=log_joint_of(graphs, theta, kernel.model, kernel.prior, kernel.model.summarise(data)),
         info={
-            "method": name,
+            "method": f"{kernel.variant}-mc3",
             **thinning.info,
-            "scale": float(jnp.exp(chain.log_scale)),
-            "acceptance": float(chain.accepted / chain.tried),
+            "scale": float(jnp.exp(last.log_scale)),
+            "acceptance": float(last.accepted / last.tried),
         },
     )
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -131,13 +132,14 @@ class Model(abc.ABC):
         if jax.tree.leaves(theta) == [] and self.has_evidence:
             return self.log_evidence_of(graphs, stats)
 
-        def one(graph, theta):
-            return jnp.sum(self._by_node(self.log_conditional, graph, theta, stats))
-
+        # a power of two of them, the last one repeated: few shapes are compiled
+        fill = (1 << (len(graphs) - 1).bit_length()) - len(graphs)
+        filled = jax.tree.map(
+            lambda leaf: np.concatenate([leaf, np.repeat(np.asarray(leaf)[-1:], fill, axis=0)]),
+            (np.asarray(graphs, dtype=float), theta),
+        )
         with jax.enable_x64(True):
-            pairs = (jnp.asarray(graphs, dtype=float), jax.tree.map(jnp.asarray, theta))
-            # in chunks, since a model that keeps the rows holds them once for each graph
-            return np.asarray(jax.lax.map(lambda pair: one(*pair), pairs, batch_size=64))
+            return np.asarray(_log_likelihoods(self, *filled, stats))[: len(graphs)]
 
     # ---- closed-form evidence ----------------------------------------------------------------------
 
@@ -229,3 +231,13 @@ class Model(abc.ABC):
         mask = np.zeros((rows, d), dtype=np.bool_)
         mask[:, list(clamped)] = True
         return Dataset(values, intervened=mask)
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_likelihoods(model: Model, graphs: Float[Array, "m d d"], theta: Theta, stats: Statistics) -> Any:
+    def one(pair):
+        graph, theta = pair
+        return jnp.sum(model._by_node(model.log_conditional, graph, theta, stats))
+
+    # in chunks, since a model that keeps the rows holds them once for each graph
+    return jax.lax.map(one, (graphs, theta), batch_size=64)

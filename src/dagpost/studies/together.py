@@ -1,17 +1,19 @@
-"""Tasks of DiBS that differ in their data or their restart alone, run as one: a GPU has room for many."""
+"""Tasks of DiBS, M-MC³ and G-MC³ that differ in data or restart alone, run as one: a GPU has room for many."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from math import gcd
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 
 from dagpost.data import Dataset
 from dagpost.dibs import Snapshot, default_settings, infer_together, paper_settings
+from dagpost.dibs.together import Outcome
 from dagpost.errors import InputError, RunError
+from dagpost.mcmc.joint_together import joint_mc3_together
+from dagpost.mcmc.thinning import Thinning
 from dagpost.priors import as_prior
 from dagpost.studies.executors import Executor, Results
 from dagpost.studies.measures import MEASURES
@@ -20,6 +22,7 @@ from dagpost.studies.perform import perform
 from dagpost.studies.task import Task, words
 
 PRESETS = {"dibs-paper": paper_settings, "dibs": default_settings}
+JOINT: dict[str, Literal["m", "g"]] = {"m-mc3": "m", "g-mc3": "g"}
 SHARE = 0.4
 """Of the device's memory for the intermediate values of a step."""
 
@@ -55,7 +58,7 @@ def groups(tasks: Sequence[Task], most: int) -> Iterator[list[Task]]:
 
 def _alike(task: Task) -> str:
     """Equal for tasks that can be run as one."""
-    if task.run["method"] not in PRESETS or task.kind == "wall-time":
+    if task.run["method"] not in (*PRESETS, *JOINT) or task.kind == "wall-time":
         return task.identity
     data = {name: value for name, value in task.data.items() if name != "set"}
     run = {name: value for name, value in task.run.items() if name != "restart"}
@@ -87,21 +90,37 @@ def _asked(task: Task) -> Asked:
 
 def _fitted(asked: Sequence[Asked]) -> Iterator[Iterator[Fitted]]:
     """The posteriors of each, as `fitted` would give them."""
+    seen: list[list[Snapshot]] = [[] for _ in asked]
+    outcomes = _sampled(asked) if asked[0].run["method"] in JOINT else _transported(asked, seen)
+    for one, post, snapshots in zip(asked, outcomes, seen):
+        yield _raised(post) if isinstance(post, Exception) else told(one.data, one.run, one.prior, post, snapshots)
+
+
+def _transported(asked: Sequence[Asked], seen: list[list[Snapshot]]) -> Sequence[Outcome]:
+    """By DiBS; `seen` takes the snapshots that are asked for."""
     data, run, prior, _ = asked[0]
     model, options = model_of(run), options_of(run)
     particles = options.pop("particles")
     options.setdefault("memory_limit", _memory())
     settings = PRESETS[run["method"]](model, data.nodes, data.observations, **options)
-    seen: list[list[Snapshot]] = [[] for _ in asked]
     watch: dict[str, Any] = {}
     if "record" in run:
-        watch = {"callback": lambda number, snapshot: seen[number].append(snapshot), "every": gcd(*run["record"])}
-    outcomes = infer_together(
+        watch = {"callback": lambda number, snapshot: seen[number].append(snapshot), "watched": run["record"]}
+    return infer_together(
         [one.data for one in asked], model, as_prior(prior), settings, seeds=[one.seed for one in asked],
         particles=particles, method=run["method"], progress=False, **watch,
     )  # fmt: skip
-    for one, post, snapshots in zip(asked, outcomes, seen):
-        yield _raised(post) if isinstance(post, Exception) else told(one.data, one.run, prior, post, snapshots)
+
+
+def _sampled(asked: Sequence[Asked]) -> Sequence[Outcome]:
+    """By M-MC³ or G-MC³."""
+    _, run, prior, _ = asked[0]
+    options = options_of(run)
+    particles = options.pop("particles")
+    return joint_mc3_together(
+        [one.data for one in asked], model_of(run), as_prior(prior), seeds=[one.seed for one in asked],
+        variant=JOINT[run["method"]], particles=particles, thinning=Thinning(**options), progress=False,
+    )  # fmt: skip
 
 
 def _raised(error: InputError | RunError) -> Iterator[Fitted]:

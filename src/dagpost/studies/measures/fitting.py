@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+from dagpost.bootstrap import weighed
 from dagpost.data import Dataset
 from dagpost.dibs import paper_settings
 from dagpost.dibs.inference import prepare
@@ -70,6 +71,9 @@ def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iter
         options |= {"callback": seen.append, "every": gcd(*run["record"])}
     post = fit(data, model, prior, method, seed=seed, progress=False, **options)
     yield from told(data, run, prior, post, seen)
+    for other in run.get("also", ()):
+        post = weighed(post.graphs, data, as_model(other), as_prior(prior), post.info)
+        yield from told(data, {**run, "model": other}, prior, post, [])
 
 
 def told(data: Dataset, run: Mapping[str, Any], prior: str, post: Posterior, seen: list[Snapshot]) -> Iterator[Fitted]:
@@ -77,7 +81,7 @@ def told(data: Dataset, run: Mapping[str, Any], prior: str, post: Posterior, see
     model, method, record = model_of(run), run["method"], run.get("record")
     name = f"{method}*" if method.startswith("bootstrap") and model.has_parameters else method
     if not record:
-        yield from _both(name, post)
+        yield from _both(name, post, **({"model": model.name} if "also" in run else {}))
         return
     early = [s for s in seen if s.step in record and s.step != post.info["steps"]]
     for snapshot in early:
