@@ -37,12 +37,14 @@ from dagpost.typing import Graphs, Key
 BATCHES = 40  # of a block; their means tell how precise its average is
 KEPT = 500  # graphs that each ensemble keeps of a block, about
 MOVES_PER_NODE = 15_000_000
+MOVES_PER_PAIR = 750_000  # of nodes; the same as the above with 20 nodes
+MOST_FOR_PAIRS = 2_000_000_000
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long to run: until the largest standard error of an edge probability falls below `precision` and the chains
-    agree, but for no more than `max_moves` moves of all chains (None: 15 million for each node) and no longer than
+    agree, but for no more than `max_moves` moves of all chains (None: as `allowed` has it) and no longer than
     `time_limit` seconds. A run that a clock has ended need not end there a second time; the other limits repeat.
     """
 
@@ -59,9 +61,15 @@ class Effort:
             positive("time_limit", self.time_limit)
         whole_number("ensembles", self.ensembles, least=2)
 
+    def allowed(self, d: int) -> float:
+        """Moves: 300 million with 20 nodes, 1.9 thousand million with 50."""
+        if self.max_moves is not None:
+            return self.max_moves
+        return max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
+
     def share(self, d: int, moves: float, seconds: float) -> float:
         """How much of what is allowed so many moves and seconds are; 1 is all of it."""
-        by_moves = moves / (self.max_moves or MOVES_PER_NODE * d)
+        by_moves = moves / self.allowed(d)
         if self.time_limit is None:
             return by_moves
         return max(by_moves, seconds / (0.95 * self.time_limit))  # blocks do not end to the second
