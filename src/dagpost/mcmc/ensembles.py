@@ -20,6 +20,7 @@ from numba import njit
 
 from dagpost.checkpoints import NOWHERE, Section
 from dagpost.mcmc.bitsets import copy_row, holds, words_for
+from dagpost.mcmc.exchange import exchange_move
 from dagpost.mcmc.families import FamilyCache, empty_cache, store
 from dagpost.mcmc.moves import ACCEPTED, MISSING, neighbour_move, pair_move, parents_move, reversal_move, scratch_for
 from dagpost.mcmc.random_numbers import accepts
@@ -27,7 +28,7 @@ from dagpost.mcmc.scoring import Scoring, score
 from dagpost.mcmc.structure import Structure, structure_of
 from dagpost.typing import Graphs
 
-KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal")
+KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange")
 UNTEMPERED = np.ones(1)  # the ladder of a single chain
 
 
@@ -80,8 +81,10 @@ def _several(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
             status = neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, False)
         elif kind == 3:
             status = parents_move(dag, scores, scorer, cache, heat, rng, scratch, most)
-        else:
+        elif kind == 4:
             status = reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most)
+        else:
+            status = exchange_move(dag, scores, scorer, cache, heat, rng, scratch)
         if status == MISSING:
             return done, accepted
         accepted += status == ACCEPTED

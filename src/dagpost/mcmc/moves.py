@@ -6,6 +6,7 @@
   acceptance ratio holds the sizes of both neighbourhoods; leaving them out is the paper's approximation.
 * `parents_move`: all parents of one node are drawn anew from their conditional distribution.
 * `reversal_move`: an edge i -> j is turned and both ends get new parents (Grzegorczyk and Husmeier, 2008).
+* `exchange_move`: the ends of an edge exchange parents (`exchange.py`).
 
 Moves allocate nothing: numba then need not count references, which took five times as long as the moves themselves.
 A move returns ACCEPTED, REJECTED, or MISSING if a family must be scored in Python first; then nothing has changed, the
@@ -20,12 +21,11 @@ import numpy as np
 from numba import njit
 
 from dagpost.mcmc.bitsets import copy_row, count, discard, holds, insert
+from dagpost.mcmc.exchange import ACCEPTED, BLOCK, MISSING, REJECTED
 from dagpost.mcmc.parent_sets import draw_parents
 from dagpost.mcmc.random_numbers import accepts, below, uniform
 from dagpost.mcmc.scoring import score
 from dagpost.mcmc.structure import add_edge, has_detour, neighbours, remove_edge, set_parents
-
-ACCEPTED, REJECTED, MISSING = 1, 0, -1
 
 
 class Scratch(NamedTuple):
@@ -34,22 +34,25 @@ class Scratch(NamedTuple):
     wanted: np.ndarray  # (1 + words,)
     first: np.ndarray  # (words,)
     second: np.ndarray  # (words,)
-    sets: np.ndarray  # (5, words) more sets
+    sets: np.ndarray  # (9, words) more sets; the first is empty
     drawn: np.ndarray  # (3, 2) scores
     allowed: np.ndarray  # (d,)
     chosen: np.ndarray  # (d + 1,)
     parents: np.ndarray  # (d,)
     lower: np.ndarray  # (d, d)
     own: np.ndarray  # (1,) random numbers that are not the chain's
+    weights: np.ndarray  # (4, sets) of parents that are exchanged
+    largest: np.ndarray  # (4,) of each row
+    sums: np.ndarray  # (sets,)
 
 
 @njit(cache=True)
 def scratch_for(wanted, d, words):
     """Scratch for graphs of d nodes."""
     return Scratch(
-        wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((5, words), np.uint64),
+        wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
         np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), np.zeros(d, np.int64), np.zeros((d, d)),
-        np.zeros(1, np.uint64),
+        np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(1 << BLOCK),
     )  # fmt: skip
 
 
