@@ -85,6 +85,7 @@ def main() -> None:
         "and 2 reversals": recipe(most, pair=pairs, reversal=2),
         "and both": recipe(most, pair=pairs, parents=1, reversal=2),
         "and four times both": recipe(most, pair=pairs, parents=4, reversal=8),
+        "both, exchanges of parents": recipe(most, pair=pairs, parents=1, reversal=2, exchange=max(2, pairs // 80)),
     }
     print("effective samples a second (two cores, 4 ensembles; the worst edge; the log posterior)")
     empty = np.zeros((1, d, d), dtype=bool)

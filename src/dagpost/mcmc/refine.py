@@ -215,7 +215,7 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
     pairs = max(20, d * (d - 1) // 2)
     if not scoring.scorer.compiled:
         return recipe(pair=pairs)
-    return recipe(most=3 if d <= 25 else 2, pair=pairs, parents=1, reversal=2, exchange=max(2, pairs // 120))
+    return recipe(most=3 if d <= 25 else 2, pair=pairs, parents=1, reversal=2, exchange=max(2, pairs // 80))
 
 
 # ---- the ladder
@@ -229,11 +229,11 @@ def adapted_ladder(
 
     The sum of rejection rates along the ladder hardly depends on its rungs (Syed et al., 2022), so short runs tell
     where to put them and how many there should be: 1.5 times the sum gives a rejection rate of about 2/3 or less.
-    The hottest level has the evidence of 40 to 50 rows, or that share of it all: with 50 nodes, ten rows took twice as
-    long to the same precision, and 80 took longer except for the widest posterior (BGe, scale-free).
+    The hottest level has the evidence of 25 to 50 rows, or that share of it all. With 50 nodes, ten rows took longer to
+    the same precision, and so did 40 for BGe with an Erdős–Rényi prior; wider posteriors would do with more.
     """
     d = graphs.shape[-1]
-    heats = np.geomspace(1.0, max(0.4, min(0.5, 5 / d)) * min(1.0, 100 / max(rows, 1)), 12)
+    heats = np.geomspace(1.0, max(0.25, min(0.5, 5 / d)) * min(1.0, 100 / max(rows, 1)), 12)
     at_levels, done = graphs, 0
     if section.found is not None:
         heats, at_levels = (section.found.arrays[name] for name in ("heats", "graphs"))
