@@ -13,8 +13,10 @@ from dagpost.checkpoints import Checkpoint
 from dagpost.checkpoints.interruption import SIGNALS, noted_signals
 
 ENDLESS = """
+import signal
 import sys
 import dagpost as dp
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would this
 from dagpost.checkpoints import Interrupted
 sim = dp.simulate("bge", nodes=5, observations=50, seed=1, interventional_sets=0)
 try:
