@@ -17,7 +17,7 @@ import dagpost as dp
 from dagpost.graphs import is_acyclic
 from dagpost.mcmc.diagnostics import diagnose
 from dagpost.mcmc.ensembles import advance, forget, recipe, start
-from dagpost.mcmc.refine import BATCHES, adapted_ladder, run_block
+from dagpost.mcmc.refine import BATCHES, adapted_ladder, hottest_level, run_block, standard_recipe
 from dagpost.mcmc.scoring import scorer_for
 from dagpost.models import as_model
 
@@ -85,12 +85,12 @@ def main() -> None:
         "and 2 reversals": recipe(most, pair=pairs, reversal=2),
         "and both": recipe(most, pair=pairs, parents=1, reversal=2),
         "and four times both": recipe(most, pair=pairs, parents=4, reversal=8),
-        "both, exchanges of parents": recipe(most, pair=pairs, parents=1, reversal=2, exchange=max(2, pairs // 80)),
+        "both, exchanges of parents": standard_recipe(d, scoring),
     }
     print("effective samples a second (two cores, 4 ensembles; the worst edge; the log posterior)")
     empty = np.zeros((1, d, d), dtype=bool)
     for name, moves in recipes.items():
-        heats, at_levels = adapted_ladder(empty, scoring, moves, np.arange(4), sim.train.observations)
+        heats, at_levels = adapted_ladder(empty, scoring, moves, np.arange(4), hottest_level(d, options.rows))
         ensembles = [start(graphs, scoring, seed) for seed, graphs in enumerate(at_levels)]
         started = time.perf_counter()
         run_block(ensembles, scoring, heats, moves, 5)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
@@ -37,21 +39,24 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=1)
     parser.add_argument("--methods", nargs="*", default=["dibs", "mc3", "bootstrap-ges"], help="to show beside auto")
     parser.add_argument("--max-moves", type=int, help="of auto")
+    parser.add_argument("--ensembles", type=int, default=4, help="of auto; one core each")
+    parser.add_argument("--at-once", action="store_true", help="both runs of auto, on twice as many cores")
     options = parser.parse_args()
     cases = itertools.product(options.nodes, options.models, options.priors, range(options.sets))
     for d, model, prior, number in cases:
         sim = dp.simulate(
             model, prior, nodes=d, observations=100, seed=80_000 + number, weight_shift=0.5, interventional_sets=0
         )
-        (one, took_1), (two, took_2) = (
-            timed(sim, model, prior, "auto", seed, max_moves=options.max_moves) for seed in (1, 2)
-        )
+        limits = {"max_moves": options.max_moves, "ensembles": options.ensembles}
+        run = partial(timed, sim, model, prior, "auto", **limits)
+        with ThreadPoolExecutor(2 if options.at_once else 1) as pool:
+            (one, took_1), (two, took_2) = pool.map(run, (1, 2))
         apart = np.abs(one.edge_marginals - two.edge_marginals).max()
         print(
             f"\nd {d} {model} {prior} set {number}: two runs differ by {apart:.3f} ({took_1:.0f} and {took_2:.0f} s)",
             flush=True,
         )
-        print(f"  auto: {quality(one, sim)}. {one.info['verdict']}")
+        print(f"  auto: {quality(one, sim)}, {one.info['moves'] / 1e6:,.0f} million moves. {one.info['verdict']}")
         for method in options.methods:
             post, took = timed(sim, model, prior, method, 1)
             told = quality(post, sim)

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from dagpost.batches import check_alike, member, stacked
 from dagpost.data import Dataset
 from dagpost.dibs.inference import prepare
 from dagpost.dibs.particles import to_posterior
@@ -45,27 +45,25 @@ def infer_together(
     The sets have the same number of rows and columns. They share `settings.memory_limit`. `callback(number, snapshot)`
     sees the particles of every set after the `watched` steps.
     """
-    shapes = {(one.observations, one.nodes) for one in data}
-    if len(shapes) != 1 or len(data) != len(seeds):
-        raise InputError(f"{len(data)} data sets, {len(seeds)} seeds, shapes {sorted(shapes)}: give sets of one shape")
+    check_alike(data, seeds)
     shared = replace(settings, memory_limit=settings.memory_limit / len(data))
     prepared = [prepare(model, prior, shared, one, particles) for one in data]
     target = prepared[0].target._replace(on_host=False)  # nothing leaves the device
     keys = [jax.random.split(key_from_seed(seed)) for seed in seeds]
-    states = _stacked([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
-    used = _stacked([one.used for one in prepared])
-    told = range(max(1, settings.steps // 20), settings.steps, max(1, settings.steps // 20))
+    states = stacked([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
+    used = stacked([one.used for one in prepared])
+    part = max(1, settings.steps // 20)
     done = 0
     with progress_bar(f"{method}, {len(data)} data sets", settings.steps, progress) as advance:
-        for stop in sorted({*told, *watched, settings.steps}):
+        for stop in sorted({*range(part, settings.steps, part), *watched, settings.steps}):
             states = jax.block_until_ready(_several_together(target, states, used, stop - done))
             advance(stop - done)
             done = stop
             if callback is not None and done in watched:
                 for number in range(len(data)):
-                    callback(number, snapshot(target, _one(states, number)))
+                    callback(number, snapshot(target, member(states, number)))
     return [
-        _finished(target, _one(states, number), one, prepared[number].stats, keys[number][1], method)
+        _finished(target, member(states, number), one, prepared[number].stats, keys[number][1], method)
         for number, one in enumerate(data)
     ]
 
@@ -84,11 +82,3 @@ def _finished(target: Target, state: State, data: Dataset, stats: Any, key: Any,
         return to_posterior(target, last, data, stats, key, method, progress=False)
     except InputError as error:  # no particle is a DAG
         return error
-
-
-def _stacked(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
-
-
-def _one(tree: Any, number: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[number], tree)

@@ -45,6 +45,13 @@ def copy_row(words, sets, row):
         words[w] = sets[row, w]
 
 
+@njit(cache=True, inline="always")
+def copy(words, other):
+    """The members of `other`, to `words`."""
+    for w in range(words.shape[0]):
+        words[w] = other[w]
+
+
 @njit(cache=True)
 def count(words):
     """Number of members."""

@@ -22,9 +22,10 @@ from dagpost.checkpoints import NOWHERE, Section
 from dagpost.mcmc.bitsets import copy_row, holds, words_for
 from dagpost.mcmc.exchange import exchange_move
 from dagpost.mcmc.families import FamilyCache, empty_cache, store
-from dagpost.mcmc.moves import ACCEPTED, MISSING, neighbour_move, pair_move, parents_move, reversal_move, scratch_for
+from dagpost.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
 from dagpost.mcmc.random_numbers import accepts
 from dagpost.mcmc.scoring import Scoring, score
+from dagpost.mcmc.scratch import ACCEPTED, MISSING, scratch_for
 from dagpost.mcmc.structure import Structure, structure_of
 from dagpost.typing import Graphs
 

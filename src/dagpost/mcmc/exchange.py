@@ -20,25 +20,18 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dagpost.mcmc.bitsets import copy_row, discard, has, holds, insert
-from dagpost.mcmc.random_numbers import below, uniform
+from dagpost.mcmc.bitsets import copy, copy_row, discard, has, holds, insert
+from dagpost.mcmc.random_numbers import below, random_pair, uniform
 from dagpost.mcmc.scoring import score
+from dagpost.mcmc.scratch import ACCEPTED, BLOCK, MISSING, REJECTED
 from dagpost.mcmc.structure import set_parents
-
-BLOCK = 5
-"""Parents that can change hands at once. With 6, graphs of 300 edges took half as long again."""
-ACCEPTED, REJECTED, MISSING = 1, 0, -1
 
 
 @njit(cache=True)
 def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
     """Counts as accepted if the edge is turned."""
     before = rng[0]
-    d = dag.parents.shape[0]
-    i = below(rng, d)
-    j = below(rng, d - 1)
-    if j >= i:
-        j += 1
+    i, j = random_pair(rng, dag.parents.shape[0])
     if not holds(dag.parents, j, i) and not holds(dag.parents, i, j):
         return REJECTED
     b = _block(dag, i, j, scratch.allowed, rng)
@@ -67,26 +60,25 @@ def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
         barred = below_i | below_j if is_tail else (below_i if is_i else below_j)
         if holds(dag.ancestors, tail, head):
             barred = -1  # the edge itself would close a cycle
-        known = _weigh(
-            scorer, cache, heat, node, rest, other, block, b, barred, weights[row], scratch
-        )  # fmt: skip
-        if not known:
+        if not _weigh(scorer, cache, heat, node, rest, other, block, b, barred, weights[row], scratch):
             _restore(dag, i, j, old_i, old_j, forward)
             rng[0] = before
             return MISSING
     for row in range(4):
         largest[row] = _exponentiate(weights[row], full + 1)
     level = max(largest[0] + largest[1], largest[2] + largest[3])  # that of a direction without a cycle
-    total_1 = _total(weights[0], weights[1], sums, b) * np.exp(largest[0] + largest[1] - level)
-    total_2 = _total(weights[2], weights[3], sums, b) * np.exp(largest[2] + largest[3] - level)
+    total_1 = _total(weights[0], weights[1], sums[0], b) * np.exp(largest[0] + largest[1] - level)
+    total_2 = _total(weights[2], weights[3], sums[1], b) * np.exp(largest[2] + largest[3] - level)
     if not total_1 + total_2 > 0:  # all of it is below the smallest number
         _restore(dag, i, j, old_i, old_j, forward)
         return REJECTED
     towards_j = uniform(rng) * (total_1 + total_2) < total_1
-    row = 0 if towards_j else 2
-    of_tail, of_head = _draw(weights[row], weights[row + 1], sums, b, rng)
-    tail, head = (i, j) if towards_j else (j, i)
-    new_tail, new_head = (rest_i, rest_j) if towards_j else (rest_j, rest_i)
+    if towards_j:
+        tail, head, new_tail, new_head = i, j, rest_i, rest_j
+        of_tail, of_head = _draw(weights[0], weights[1], sums[0], b, rng)
+    else:
+        tail, head, new_tail, new_head = j, i, rest_j, rest_i
+        of_tail, of_head = _draw(weights[2], weights[3], sums[1], b, rng)
     insert(new_head, tail)
     for a in range(b):
         if (of_tail >> a) & 1:
@@ -120,8 +112,7 @@ def _block(dag, i, j, block, rng):
 
 @njit(cache=True)
 def _without(out, words, block, b, other):
-    for w in range(words.shape[0]):
-        out[w] = words[w]
+    copy(out, words)
     discard(out, other)
     for a in range(b):
         discard(out, block[a])
@@ -146,8 +137,7 @@ def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratc
         out[subset] = -np.inf
         if subset & barred or barred == -1:
             continue
-        for w in range(words.shape[0]):
-            words[w] = rest[w]
+        copy(words, rest)
         if other >= 0:
             insert(words, other)
         for a in range(b):
@@ -186,9 +176,14 @@ def _supersets(weights, sums, b):
 
 @njit(cache=True)
 def _total(of_tail, of_head, sums, b):
-    """Sum over all pairs of sets whose union is the block."""
-    full = (1 << b) - 1
+    """Sum over all pairs of sets whose union is the block; fills `sums` for `_draw`."""
     _supersets(of_head, sums, b)
+    return _paired(of_tail, sums, b)
+
+
+@njit(cache=True)
+def _paired(of_tail, sums, b):
+    full = (1 << b) - 1
     total = 0.0
     for subset in range(full + 1):
         total += of_tail[subset] * sums[full ^ subset]
@@ -199,7 +194,7 @@ def _total(of_tail, of_head, sums, b):
 def _draw(of_tail, of_head, sums, b, rng):
     """A pair of sets in proportion to its weight."""
     full = (1 << b) - 1
-    left = uniform(rng) * _total(of_tail, of_head, sums, b)
+    left = uniform(rng) * _paired(of_tail, sums, b)
     chosen = -1
     for subset in range(full + 1):
         share = of_tail[subset] * sums[full ^ subset]

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dagpost.batches import check_alike, member, stacked
 from dagpost.data import Dataset
-from dagpost.errors import InputError
 from dagpost.mcmc.joint import (
     Chain,
     Kernel,
@@ -34,15 +34,13 @@ def joint_mc3_together(
     seeds: Sequence[int], thinning: Thinning, progress: bool | None = None,
 ) -> list[Posterior]:  # fmt: skip
     """What `joint_mc3` gives for each data set and its seed, up to rounding."""
-    shapes = {(one.observations, one.nodes) for one in data}
-    if len(shapes) != 1 or len(data) != len(seeds):
-        raise InputError(f"{len(data)} data sets, {len(seeds)} seeds, shapes {sorted(shapes)}: give sets of one shape")
+    check_alike(data, seeds)
     d = data[0].nodes
     scale = starting_scale(variant, model, d)
     kernel, least = kernel_of(model, prior, variant, thinning), float(np.log(scale))
     each_stats = [jax.tree.map(jnp.asarray, model.summarise(one)) for one in data]
-    chains = _stacked([first_chain(kernel, d, stats, seed, scale) for stats, seed in zip(each_stats, seeds)])
-    stats = _stacked(each_stats)
+    chains = stacked([first_chain(kernel, d, stats, seed, scale) for stats, seed in zip(each_stats, seeds)])
+    stats = stacked(each_stats)
     warm_up, total = thinning.warm_up(), thinning.steps(particles)
     graphs, thetas = [], []
     with progress_bar(f"{variant}-mc3, {total:,} steps, {len(data)} data sets", total, progress) as advance:
@@ -60,7 +58,7 @@ def joint_mc3_together(
     drawn_theta = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *thetas)
     last = jax.tree.map(np.asarray, chains._replace(key=()))
     return [
-        joint_posterior(kernel, one, drawn[k], _one(drawn_theta, k), thinning, _one(last, k))
+        joint_posterior(kernel, one, drawn[k], member(drawn_theta, k), thinning, member(last, k))
         for k, one in enumerate(data)
     ]
 
@@ -69,11 +67,3 @@ def joint_mc3_together(
 def _several(kernel: Kernel, chains: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
     several = lambda chain, stats: several_steps(kernel, chain, stats, count, adapt_rate, least_log_scale)  # noqa: E731
     return jax.vmap(several)(chains, stats)
-
-
-def _stacked(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
-
-
-def _one(tree: Any, number: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[number], tree)

@@ -15,45 +15,15 @@ random numbers included.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from dagpost.mcmc.bitsets import copy_row, count, discard, holds, insert
-from dagpost.mcmc.exchange import ACCEPTED, BLOCK, MISSING, REJECTED
 from dagpost.mcmc.parent_sets import draw_parents
-from dagpost.mcmc.random_numbers import accepts, below, uniform
+from dagpost.mcmc.random_numbers import accepts, below, random_pair, uniform
 from dagpost.mcmc.scoring import score
+from dagpost.mcmc.scratch import ACCEPTED, MISSING, REJECTED
 from dagpost.mcmc.structure import add_edge, has_detour, neighbours, remove_edge, set_parents
-
-
-class Scratch(NamedTuple):
-    """Memory that moves reuse, and the family that Python is asked for (node + 1, then its parents)."""
-
-    wanted: np.ndarray  # (1 + words,)
-    first: np.ndarray  # (words,)
-    second: np.ndarray  # (words,)
-    sets: np.ndarray  # (9, words) more sets; the first is empty
-    drawn: np.ndarray  # (3, 2) scores
-    allowed: np.ndarray  # (d,)
-    chosen: np.ndarray  # (d + 1,)
-    parents: np.ndarray  # (d,)
-    lower: np.ndarray  # (d, d)
-    own: np.ndarray  # (1,) random numbers that are not the chain's
-    weights: np.ndarray  # (4, sets) of parents that are exchanged
-    largest: np.ndarray  # (4,) of each row
-    sums: np.ndarray  # (sets,)
-
-
-@njit(cache=True)
-def scratch_for(wanted, d, words):
-    """Scratch for graphs of d nodes."""
-    return Scratch(
-        wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
-        np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), np.zeros(d, np.int64), np.zeros((d, d)),
-        np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(1 << BLOCK),
-    )  # fmt: skip
 
 
 @njit(cache=True, inline="always")
@@ -102,11 +72,7 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
 @njit(cache=True)
 def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
     before = rng[0]
-    d = dag.parents.shape[0]
-    i = below(rng, d)
-    j = below(rng, d - 1)
-    if j >= i:
-        j += 1
+    i, j = random_pair(rng, dag.parents.shape[0])
     if holds(dag.parents, i, j):
         i, j = j, i
     removed = holds(dag.parents, j, i)
@@ -128,10 +94,7 @@ def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
     d = dag.parents.shape[0]
     while True:  # one of all conceivable edits, until it is one that leads to a DAG: uniform over those
         kind = below(rng, 3)
-        i = below(rng, d)
-        j = below(rng, d - 1)
-        if j >= i:
-            j += 1
+        i, j = random_pair(rng, d)
         present = holds(dag.parents, j, i)
         if kind == 0 and not present and not holds(dag.ancestors, i, j):
             break

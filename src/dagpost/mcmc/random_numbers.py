@@ -32,6 +32,14 @@ def below(state, n):
 
 
 @njit(cache=True, inline="always")
+def random_pair(state, n):
+    """Two different ones of 0, …, n - 1, in either order."""
+    first = below(state, n)
+    second = below(state, n - 1)
+    return first, second + (second >= first)
+
+
+@njit(cache=True, inline="always")
 def accepts(state, log_ratio):
     """Metropolis: True with probability `min(1, exp(log_ratio))`. A ratio of NaN is never accepted."""
     return log_ratio >= 0 or uniform(state) < np.exp(log_ratio)

@@ -39,13 +39,15 @@ KEPT = 500  # graphs that each ensemble keeps of a block, about
 MOVES_PER_NODE = 15_000_000
 MOVES_PER_PAIR = 750_000  # of nodes; the same as the above with 20 nodes
 MOST_FOR_PAIRS = 2_000_000_000
+PATIENCE = 3  # times that for chains that do not agree yet
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long to run: until the largest standard error of an edge probability falls below `precision` and the chains
     agree, but for no more than `max_moves` moves of all chains (None: as `allowed` has it) and no longer than
-    `time_limit` seconds. A run that a clock has ended need not end there a second time; the other limits repeat.
+    `time_limit` seconds. Where `max_moves` is not set, chains that do not agree yet go on for `PATIENCE` times as long.
+    A run that a clock has ended need not end there a second time; the other limits repeat.
     """
 
     precision: float = 0.004
@@ -61,15 +63,16 @@ class Effort:
             positive("time_limit", self.time_limit)
         whole_number("ensembles", self.ensembles, least=2)
 
-    def allowed(self, d: int) -> float:
-        """Moves: 300 million with 20 nodes, 1.9 thousand million with 50."""
+    def allowed(self, d: int, agree: bool) -> float:
+        """Moves: 300 million with 20 nodes, 1.9 thousand million with 50, for chains that agree."""
         if self.max_moves is not None:
             return self.max_moves
-        return max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
+        usual = max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
+        return usual if agree else PATIENCE * usual
 
-    def share(self, d: int, moves: float, seconds: float) -> float:
+    def share(self, d: int, agree: bool, moves: float, seconds: float) -> float:
         """How much of what is allowed so many moves and seconds are; 1 is all of it."""
-        by_moves = moves / self.allowed(d)
+        by_moves = moves / self.allowed(d, agree)
         if self.time_limit is None:
             return by_moves
         return max(by_moves, seconds / (0.95 * self.time_limit))  # blocks do not end to the second
@@ -100,7 +103,7 @@ def refine(
     d = graphs.shape[-1]
     scoring = scorer_for(model, prior, stats, d)
     seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
-    moves = standard_recipe(d, scoring)
+    moves, hottest = standard_recipe(d, scoring), hottest_level(d, rows)
     made = 0  # moves in blocks before this one
     found: Diagnostics | None = None
     with progress_bar("refining", 1.0, progress) as advance_bar:
@@ -108,12 +111,13 @@ def refine(
 
         def tell() -> None:
             nonlocal shown
-            now = effort.share(d, made + moves_of(ensembles), time.perf_counter() - began)
+            agree = found is None or found.trusted
+            now = effort.share(d, agree, made + moves_of(ensembles), time.perf_counter() - began)
             advance_bar(now - shown)
             shown = now
 
         ladder, chains = section_of(checkpoint, "ladder"), section_of(checkpoint, "chains")
-        heats, at_levels = adapted_ladder(graphs, scoring, moves, seeds[: effort.ensembles], rows, section=ladder)
+        heats, at_levels = adapted_ladder(graphs, scoring, moves, seeds[: effort.ensembles], hottest, section=ladder)
         ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
         rounds = 5  # of a batch
         begun: Block | None = None
@@ -141,8 +145,8 @@ def refine(
             own = moves_of(ensembles)
             made += own
             enough = found.trusted and found.error <= effort.precision
-            left = 1 - effort.share(d, made, now - began)
-            blocks_left = left / effort.share(d, own, now - block_began)  # of this length
+            left = 1 - effort.share(d, found.trusted, made, now - began)
+            blocks_left = left / effort.share(d, found.trusted, own, now - block_began)  # of this length
             if enough or blocks_left < 1:
                 break
             last = blocks_left < 4
@@ -221,19 +225,26 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
 # ---- the ladder
 
 
+def hottest_level(d: int, rows: int) -> float:
+    """The evidence of 50 rows with up to 10 nodes, of 25 with 20, of 75 with 50 or more; of fewer than 100 that share.
+
+    Small graphs need little heat. With many nodes a ladder takes more rungs for the same span, and a graph has to climb
+    and descend all of them. `benchmarks/ladders.py` compares.
+    """
+    return float(np.interp(d, (10, 20, 50), (0.5, 0.25, 0.75))) * min(1.0, 100 / max(rows, 1))
+
+
 def adapted_ladder(
-    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, rows: int, times: int = 4,
+    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, hottest: float, times: int = 4,
     section: Section = NOWHERE,
 ) -> tuple[np.ndarray, Graphs]:  # fmt: skip
     """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
 
     The sum of rejection rates along the ladder hardly depends on its rungs (Syed et al., 2022), so short runs tell
     where to put them and how many there should be: 1.5 times the sum gives a rejection rate of about 2/3 or less.
-    The hottest level has the evidence of 25 to 50 rows, or that share of it all. With 50 nodes, ten rows took longer to
-    the same precision, and so did 40 for BGe with an Erdős–Rényi prior; wider posteriors would do with more.
     """
     d = graphs.shape[-1]
-    heats = np.geomspace(1.0, max(0.25, min(0.5, 5 / d)) * min(1.0, 100 / max(rows, 1)), 12)
+    heats = np.geomspace(1.0, hottest, 12)
     at_levels, done = graphs, 0
     if section.found is not None:
         heats, at_levels = (section.found.arrays[name] for name in ("heats", "graphs"))

@@ -37,7 +37,7 @@ def recorded(model: str, nodes: int, graphs: str, method: str) -> dict[str, Any]
     return {"record": list(RECORDED)} if wanted else {}
 
 
-def runs_of(model: str, nodes: int, graphs: str, method: str, scale: Scale) -> dict[str, Any]:
+def synthetic_run(model: str, nodes: int, graphs: str, method: str, scale: Scale) -> dict[str, Any]:
     """PC and GES learn the same graphs whatever the model, so one task weighs them for BGe and for linear models."""
     if method.startswith("bootstrap"):
         return run_of(method, "bge", scale, also=["linear"])
@@ -52,7 +52,7 @@ def declared(model: str, nodes: int, title: str, source: str, shows: str) -> Stu
             Task(
                 "synthetic",
                 data_of(model, nodes, graphs, number, scale),
-                runs_of(model, nodes, graphs, method, scale),
+                synthetic_run(model, nodes, graphs, method, scale),
             )
             for number in scale.replicates
             for graphs in GRAPHS
