@@ -39,15 +39,16 @@ KEPT = 500  # graphs that each ensemble keeps of a block, about
 MOVES_PER_NODE = 15_000_000
 MOVES_PER_PAIR = 750_000  # of nodes; the same as the above with 20 nodes
 MOST_FOR_PAIRS = 2_000_000_000
-PATIENCE = 3  # times that for chains that do not agree yet
+PATIENCE = 3  # times that for chains that are not settled
+SETTLED = 0.01  # standard error of an edge probability
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long to run: until the largest standard error of an edge probability falls below `precision` and the chains
     agree, but for no more than `max_moves` moves of all chains (None: as `allowed` has it) and no longer than
-    `time_limit` seconds. Where `max_moves` is not set, chains that do not agree yet go on for `PATIENCE` times as long.
-    A run that a clock has ended need not end there a second time; the other limits repeat.
+    `time_limit` seconds. Where `max_moves` is not set, chains that do not agree, or to less than `SETTLED`, go on for
+    `PATIENCE` times as long. A run that a clock has ended need not end there a second time; the other limits repeat.
     """
 
     precision: float = 0.004
@@ -63,16 +64,16 @@ class Effort:
             positive("time_limit", self.time_limit)
         whole_number("ensembles", self.ensembles, least=2)
 
-    def allowed(self, d: int, agree: bool) -> float:
-        """Moves: 300 million with 20 nodes, 1.9 thousand million with 50, for chains that agree."""
+    def allowed(self, d: int, settled: bool) -> float:
+        """Moves: 300 million with 20 nodes, 1.9 thousand million with 50, if that is enough."""
         if self.max_moves is not None:
             return self.max_moves
         usual = max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
-        return usual if agree else PATIENCE * usual
+        return usual if settled else PATIENCE * usual
 
-    def share(self, d: int, agree: bool, moves: float, seconds: float) -> float:
+    def share(self, d: int, settled: bool, moves: float, seconds: float) -> float:
         """How much of what is allowed so many moves and seconds are; 1 is all of it."""
-        by_moves = moves / self.allowed(d, agree)
+        by_moves = moves / self.allowed(d, settled)
         if self.time_limit is None:
             return by_moves
         return max(by_moves, seconds / (0.95 * self.time_limit))  # blocks do not end to the second
@@ -111,8 +112,8 @@ def refine(
 
         def tell() -> None:
             nonlocal shown
-            agree = found is None or found.trusted
-            now = effort.share(d, agree, made + moves_of(ensembles), time.perf_counter() - began)
+            enough_for_now = found is None or settled(found)
+            now = effort.share(d, enough_for_now, made + moves_of(ensembles), time.perf_counter() - began)
             advance_bar(now - shown)
             shown = now
 
@@ -145,8 +146,8 @@ def refine(
             own = moves_of(ensembles)
             made += own
             enough = found.trusted and found.error <= effort.precision
-            left = 1 - effort.share(d, found.trusted, made, now - began)
-            blocks_left = left / effort.share(d, found.trusted, own, now - block_began)  # of this length
+            left = 1 - effort.share(d, settled(found), made, now - began)
+            blocks_left = left / effort.share(d, settled(found), own, now - block_began)  # of this length
             if enough or blocks_left < 1:
                 break
             last = blocks_left < 4
@@ -268,6 +269,11 @@ def adapted_ladder(
         seeds = seeds + 1
         section.reached(partial(State, {"heats": heats, "graphs": at_levels}, {"done": pass_ + 1}))
     return heats, at_levels
+
+
+def settled(found: Diagnostics) -> bool:
+    """Whether the usual number of moves is enough."""
+    return found.trusted and found.error <= SETTLED
 
 
 def moves_of(ensembles: list[Ensemble]) -> int:
