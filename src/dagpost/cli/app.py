@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -54,7 +56,8 @@ ENDINGS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 @contextmanager
 def _signals(codes: list[int]) -> Iterator[None]:
     """Note the exit code of a signal, then unwind. Compiled code that calls back may wrap the exception in its own;
-    the note survives that."""
+    the note survives that. Where nothing can be unwound (a callback of the garbage collector) Python drops the
+    exception: then the signal comes once more, a moment later."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -63,10 +66,20 @@ def _signals(codes: list[int]) -> Iterator[None]:
         codes.append(ENDINGS[signal.Signals(number)])
         raise Stopped
 
+    def dropped(unraisable):
+        if issubclass(unraisable.exc_type, Stopped):
+            again = threading.Timer(0.05, _thread.interrupt_main, [codes[-1] - 128])
+            again.daemon = True
+            again.start()
+        else:
+            told_before(unraisable)
+
     before = {number: signal.signal(number, stop) for number in ENDINGS}
+    told_before, sys.unraisablehook = sys.unraisablehook, dropped
     try:
         yield
     finally:
+        sys.unraisablehook = told_before
         for number, handler in before.items():
             signal.signal(number, handler)
 
