@@ -12,7 +12,13 @@ SOURCE = b"".join(p.read_bytes() for p in sorted(Path(__file__).parents[1].glob(
 CACHE = Path(tempfile.gettempdir()) / f"dagpost-numba-{hashlib.sha256(SOURCE).hexdigest()[:16]}"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
 
+import jax  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
+
+# most of the time of these tests is compiling, and much of it the same programs in other tests and processes
+jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir()) / "dagpost-jax-tests"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 CHECKED = [
     "dagpost.priors.base",
