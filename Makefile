@@ -55,7 +55,7 @@ test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2
 
 test-slow: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
 mutants: $(VENV)/dev
 	$(BIN)/python tests/mutants.py

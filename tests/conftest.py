@@ -5,7 +5,8 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+# most of the time of these tests is compiling: it takes half as long where little is optimised (`make test-slow` does)
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0")
 
 # numba's cached code does not notice a change in a file that it was inlined from: one cache for each state of them
 SOURCE = b"".join(p.read_bytes() for p in sorted(Path(__file__).parents[1].glob("src/dagpost/**/*.py")))
@@ -15,7 +16,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
 import jax  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
-# most of the time of these tests is compiling, and much of it the same programs in other tests and processes
+# and the same programs are needed in several tests and processes
 jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir()) / "dagpost-jax-tests"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
