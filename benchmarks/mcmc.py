@@ -85,7 +85,7 @@ def main() -> None:
         "and 2 reversals": recipe(most, pair=pairs, reversal=2),
         "and both": recipe(most, pair=pairs, parents=1, reversal=2),
         "and four times both": recipe(most, pair=pairs, parents=4, reversal=8),
-        "both, exchanges of parents": standard_recipe(d, scoring),
+        "both, exchanges, relocations": standard_recipe(d, scoring),
     }
     print("effective samples a second (two cores, 4 ensembles; the worst edge; the log posterior)")
     empty = np.zeros((1, d, d), dtype=bool)

@@ -24,12 +24,13 @@ from dagpost.mcmc.exchange import exchange_move
 from dagpost.mcmc.families import FamilyCache, empty_cache, store
 from dagpost.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
 from dagpost.mcmc.random_numbers import accepts
+from dagpost.mcmc.relocation import relocation_move
 from dagpost.mcmc.scoring import Scoring, score
 from dagpost.mcmc.scratch import ACCEPTED, MISSING, scratch_for
 from dagpost.mcmc.structure import Structure, structure_of
 from dagpost.typing import Graphs
 
-KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange")
+KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")
 UNTEMPERED = np.ones(1)  # the ladder of a single chain
 
 
@@ -84,8 +85,10 @@ def _several(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
             status = parents_move(dag, scores, scorer, cache, heat, rng, scratch, most)
         elif kind == 4:
             status = reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most)
-        else:
+        elif kind == 5:
             status = exchange_move(dag, scores, scorer, cache, heat, rng, scratch)
+        else:
+            status = relocation_move(dag, scores, scorer, cache, heat, rng, scratch)
         if status == MISSING:
             return done, accepted
         accepted += status == ACCEPTED

@@ -7,6 +7,7 @@
 * `parents_move`: all parents of one node are drawn anew from their conditional distribution.
 * `reversal_move`: an edge i -> j is turned and both ends get new parents (Grzegorczyk and Husmeier, 2008).
 * `exchange_move`: the ends of an edge exchange parents (`exchange.py`).
+* `relocation_move`: all edges of a node may turn at once (`relocation.py`).
 
 Moves allocate nothing: numba then need not count references, which took five times as long as the moves themselves.
 A move returns ACCEPTED, REJECTED, or MISSING if a family must be scored in Python first; then nothing has changed, the

@@ -220,7 +220,8 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
     pairs = max(20, d * (d - 1) // 2)
     if not scoring.scorer.compiled:
         return recipe(pair=pairs)
-    return recipe(most=3 if d <= 25 else 2, pair=pairs, parents=1, reversal=2, exchange=max(2, pairs // 80))
+    most, exchange = 3 if d <= 25 else 2, max(2, pairs // 80)
+    return recipe(most=most, pair=pairs, parents=1, reversal=2, exchange=exchange, relocation=pairs // 50)
 
 
 # ---- the ladder

@@ -27,6 +27,7 @@ class Scratch(NamedTuple):
     own: np.ndarray  # (1,) random numbers that are not the chain's
     weights: np.ndarray  # (4, sets) of parents that are exchanged
     largest: np.ndarray  # (4,) of each row
+    cuts: np.ndarray  # (d + 1,) log weights of the places of a node
     sums: np.ndarray  # (2, sets) of supersets, for each direction
 
 
@@ -36,5 +37,6 @@ def scratch_for(wanted, d, words):
     return Scratch(
         wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
         np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), np.zeros(d, np.int64), np.zeros((d, d)),
-        np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros((2, 1 << BLOCK)),
+        np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
+        np.zeros((2, 1 << BLOCK)),
     )  # fmt: skip
