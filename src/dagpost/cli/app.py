@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import os
 import signal
 import sys
 import threading
@@ -68,7 +68,7 @@ def _signals(codes: list[int]) -> Iterator[None]:
 
     def dropped(unraisable):
         if issubclass(unraisable.exc_type, Stopped):
-            again = threading.Timer(0.05, _thread.interrupt_main, [codes[-1] - 128])
+            again = threading.Timer(0.05, os.kill, [os.getpid(), codes[-1] - 128])
             again.daemon = True
             again.start()
         else:

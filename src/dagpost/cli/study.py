@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dagpost.cli import options as o
-from dagpost.cli.environment import prepare
+from dagpost.cli.environment import compile_quickly, prepare
 from dagpost.cli.messages import as_json, emit, say
 from dagpost.errors import InputError, RunError, printable, whole_number
 
@@ -73,6 +73,8 @@ def study(
         raise InputError("--task and --list are for one study: name one")
     if not any(one.alone for one in wanted):
         studies.use_one_thread()
+    if smoke:
+        compile_quickly()
     prepare(accelerator)
     store = studies.Store.at(out)
     told, failed = [], []
