@@ -79,3 +79,14 @@ def test_auto_without_closed_form_is_dibs_and_says_so():
 def test_effort_is_checked(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         Effort(**wrong)
+
+
+@pytest.mark.parametrize(("good_enough", "times"), [(1.0, 1), (0.0, 3)])
+def test_chains_that_are_not_settled_go_on_for_longer(good_enough, times, monkeypatch):
+    """No chain gets to a precision of 1e-9, so the limit ends each; which one, `SETTLED` decides."""
+    for name, value in {"MOVES_PER_NODE": 500_000, "MOVES_PER_PAIR": 0, "SETTLED": good_enough}.items():
+        monkeypatch.setattr(f"dagpost.mcmc.refine.{name}", value)
+    sim = dp.simulate("bge", nodes=4, observations=50, seed=2, interventional_sets=0)
+    post = dp.fit(sim.train, "bge", method="auto", precision=1e-9, steps=5, progress=False)
+    assert post.info["moves"] == pytest.approx(times * 2_000_000, rel=0.3)
+    assert Effort(max_moves=10).allowed(4, settled=False) == 10

@@ -22,7 +22,7 @@ from numba import njit
 
 from dagpost.mcmc.bitsets import copy, copy_row, discard, has, holds, insert
 from dagpost.mcmc.random_numbers import below, random_pair, uniform
-from dagpost.mcmc.scoring import score
+from dagpost.mcmc.scoring import log_weight, score
 from dagpost.mcmc.scratch import ACCEPTED, BLOCK, MISSING, REJECTED
 from dagpost.mcmc.structure import set_parents
 
@@ -146,8 +146,7 @@ def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratc
         at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
         if at < 0:
             return False
-        if cache.scores[at, 1] > -np.inf:
-            out[subset] = heat * cache.scores[at, 0] + cache.scores[at, 1]
+        out[subset] = log_weight(cache, at, heat)
     return True
 
 

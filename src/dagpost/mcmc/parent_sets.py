@@ -7,7 +7,7 @@ from numba import njit
 
 from dagpost.mcmc.bitsets import clear, copy_row, insert
 from dagpost.mcmc.random_numbers import uniform
-from dagpost.mcmc.scoring import score
+from dagpost.mcmc.scoring import log_weight, score
 from dagpost.numerics import log_add
 
 NEGLIGIBLE = 45.0  # nats below the sum so far: a share of 3e-20
@@ -36,7 +36,7 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratc
         at = score(scorer, cache, j, words, scratch.wanted, scratch.parents, scratch.lower)
         if at < 0:
             return False, total
-        weight = heat * cache.scores[at, 0] + cache.scores[at, 1] if cache.scores[at, 1] > -np.inf else -np.inf
+        weight = log_weight(cache, at, heat)
         if weight > total - NEGLIGIBLE and weight > -np.inf:
             total = log_add(total, weight)
             if weight == total or uniform(rng) < np.exp(weight - total):

@@ -19,7 +19,7 @@ from numba import njit
 
 from dagpost.mcmc.bitsets import clear, copy_row, count, holds, insert
 from dagpost.mcmc.random_numbers import below, next_word, uniform
-from dagpost.mcmc.scoring import score
+from dagpost.mcmc.scoring import log_weight, score
 from dagpost.mcmc.scratch import ACCEPTED, MISSING, REJECTED
 from dagpost.mcmc.structure import add_edge, remove_edge, set_parents
 
@@ -139,9 +139,7 @@ def _weight(scorer, cache, heat, node, words, scratch):
     at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
     if at < 0:
         return False, 0.0
-    if cache.scores[at, 1] == -np.inf:
-        return True, -np.inf
-    return True, heat * cache.scores[at, 0] + cache.scores[at, 1]
+    return True, log_weight(cache, at, heat)
 
 
 @njit(cache=True)

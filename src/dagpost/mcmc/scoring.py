@@ -61,6 +61,12 @@ def score(scorer, cache, j, words, wanted, parents, lower):
     return at if known else _score_anew(scorer, cache, j, words, wanted, parents, lower)
 
 
+@njit(cache=True, inline="always")
+def log_weight(cache, at, heat):
+    """Of the family in this slot, at a level of this heat; -inf if its prior rules it out."""
+    return heat * cache.scores[at, 0] + cache.scores[at, 1] if cache.scores[at, 1] > -np.inf else -np.inf
+
+
 @njit(cache=True)
 def _score_anew(scorer, cache, j, words, wanted, parents, lower):
     if not scorer.compiled:
