@@ -4,7 +4,7 @@
 
 For each: seconds, the root mean square of the edges' standard errors within a run, and how far two runs with different
 seeds are apart (root mean square over all edges, and the largest difference). Runs that are further apart than their
-standard errors say have missed something: a ladder too short. Differences have a noise of 20 to 30 % at the default.
+standard errors say have missed something: a ladder too short.
 """
 
 from __future__ import annotations

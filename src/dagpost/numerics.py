@@ -22,6 +22,17 @@ def log_add(a, b):
     return a if b == -np.inf else a + np.log1p(np.exp(b - a))
 
 
+@njit(cache=True)
+def exponentiate(logs, n):
+    """The first n, in place, relative to the largest, which is returned; for compiled loops."""
+    largest = -np.inf
+    for a in range(n):
+        largest = max(largest, logs[a])
+    for a in range(n):
+        logs[a] = np.exp(logs[a] - largest) if largest > -np.inf else 0.0
+    return largest
+
+
 def log_normalised(values: np.ndarray) -> np.ndarray:
     """`values - log_sum(values)`, without the rounding of a large common offset."""
     shifted = values - np.max(values)

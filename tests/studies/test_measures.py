@@ -121,13 +121,13 @@ def test_wall_times_are_scaled_to_the_published_steps(monkeypatch):
     def timed(task, data, steps, every, cyclic, callback):
         clock[0] += 4.0  # compiling
         for step in range(every, steps + 1, every):
-            clock[0] += 0.2 * every
+            clock[0] += 0.25 * every
             callback(SimpleNamespace(step=step))
         clock[0] += 30.0  # what a run does at its end
 
     monkeypatch.setattr(wall_time, "_timed", timed)
     (row,) = wall_time.wall_time(task)
-    assert row["minutes"] == pytest.approx(3000 * 0.2 / 60) and row["compiling"] == pytest.approx(4.0) and row["scaled"]
+    assert row["minutes"] == pytest.approx(3000 * 0.25 / 60) and row["compiling"] == 4.0 and row["scaled"]
 
 
 def test_a_method_that_refuses_is_told_and_a_fault_is_raised(monkeypatch):

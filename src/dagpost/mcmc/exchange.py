@@ -22,9 +22,10 @@ from numba import njit
 
 from dagpost.mcmc.bitsets import copy, copy_row, discard, has, holds, insert
 from dagpost.mcmc.random_numbers import below, random_pair, uniform
-from dagpost.mcmc.scoring import log_weight, score
+from dagpost.mcmc.scoring import log_weight, rescore, score
 from dagpost.mcmc.scratch import ACCEPTED, BLOCK, MISSING, REJECTED
 from dagpost.mcmc.structure import set_parents
+from dagpost.numerics import exponentiate
 
 
 @njit(cache=True)
@@ -65,7 +66,7 @@ def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
             rng[0] = before
             return MISSING
     for row in range(4):
-        largest[row] = _exponentiate(weights[row], full + 1)
+        largest[row] = exponentiate(weights[row], full + 1)
     level = max(largest[0] + largest[1], largest[2] + largest[3])  # that of a direction without a cycle
     total_1 = _total(weights[0], weights[1], sums[0], b) * np.exp(largest[0] + largest[1] - level)
     total_2 = _total(weights[2], weights[3], sums[1], b) * np.exp(largest[2] + largest[3] - level)
@@ -85,13 +86,10 @@ def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
             insert(new_tail, block[a])
         if (of_head >> a) & 1:
             insert(new_head, block[a])
-    at_tail = score(scorer, cache, tail, new_tail, scratch.wanted, scratch.parents, scratch.lower)
-    tempered, reference = cache.scores[at_tail, 0], cache.scores[at_tail, 1]
-    at_head = score(scorer, cache, head, new_head, scratch.wanted, scratch.parents, scratch.lower)
-    scores[tail, 0], scores[tail, 1] = tempered, reference
-    scores[head, 0], scores[head, 1] = cache.scores[at_head, 0], cache.scores[at_head, 1]
     set_parents(dag, tail, new_tail)
     set_parents(dag, head, new_head)
+    rescore(dag, scores, scorer, cache, tail, scratch)
+    rescore(dag, scores, scorer, cache, head, scratch)
     return ACCEPTED if towards_j != forward else REJECTED
 
 
@@ -148,17 +146,6 @@ def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratc
             return False
         out[subset] = log_weight(cache, at, heat)
     return True
-
-
-@njit(cache=True)
-def _exponentiate(logs, n):
-    """In place, relative to the largest, which is returned."""
-    largest = -np.inf
-    for a in range(n):
-        largest = max(largest, logs[a])
-    for a in range(n):
-        logs[a] = np.exp(logs[a] - largest) if largest > -np.inf else 0.0
-    return largest
 
 
 @njit(cache=True)

@@ -107,13 +107,13 @@ def refine(
     moves, hottest = standard_recipe(d, scoring), hottest_level(d, rows)
     made = 0  # moves in blocks before this one
     found: Diagnostics | None = None
+    settled = True  # as far as is known, the usual number of moves is enough
     with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
 
         def tell() -> None:
             nonlocal shown
-            enough_for_now = found is None or settled(found)
-            now = effort.share(d, enough_for_now, made + moves_of(ensembles), time.perf_counter() - began)
+            now = effort.share(d, settled, made + moves_of(ensembles), time.perf_counter() - began)
             advance_bar(now - shown)
             shown = now
 
@@ -146,8 +146,9 @@ def refine(
             own = moves_of(ensembles)
             made += own
             enough = found.trusted and found.error <= effort.precision
-            left = 1 - effort.share(d, settled(found), made, now - began)
-            blocks_left = left / effort.share(d, settled(found), own, now - block_began)  # of this length
+            settled = found.trusted and found.error <= SETTLED
+            left = 1 - effort.share(d, settled, made, now - began)
+            blocks_left = left / effort.share(d, settled, own, now - block_began)  # of this length
             if enough or blocks_left < 1:
                 break
             last = blocks_left < 4
@@ -271,11 +272,6 @@ def adapted_ladder(
         seeds = seeds + 1
         section.reached(partial(State, {"heats": heats, "graphs": at_levels}, {"done": pass_ + 1}))
     return heats, at_levels
-
-
-def settled(found: Diagnostics) -> bool:
-    """Whether the usual number of moves is enough."""
-    return found.trusted and found.error <= SETTLED
 
 
 def moves_of(ensembles: list[Ensemble]) -> int:

@@ -17,11 +17,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dagpost.mcmc.bitsets import clear, copy_row, count, holds, insert
+from dagpost.mcmc.bitsets import clear, copy_row, count, has, holds, insert
 from dagpost.mcmc.random_numbers import below, next_word, uniform
-from dagpost.mcmc.scoring import log_weight, score
+from dagpost.mcmc.scoring import log_weight, rescore, score
 from dagpost.mcmc.scratch import ACCEPTED, MISSING, REJECTED
 from dagpost.mcmc.structure import add_edge, remove_edge, set_parents
+from dagpost.numerics import exponentiate
 
 
 @njit(cache=True)
@@ -38,46 +39,47 @@ def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
     for c in range(d):
         if holds(dag.parents, c, j):
             insert(others, c)
-    n_parents, n = count(parents), count(parents) + count(others)
+    n_parents = count(parents)
+    n = n_parents + count(others)
     if n == 0:
         return REJECTED
     set_parents(dag, j, nothing)
     for c in range(d):
-        if holds(scratch.sets, 6, c):
+        if has(others, c):
             remove_edge(dag, j, c)  # now it is G0
     row = scratch.allowed
-    _sort(dag, scratch.sets, row, scratch.chosen, by_ancestors, ties)
+    _sort(dag, parents, others, row, scratch.chosen, by_ancestors, ties)
     is_cut = True
     for a in range(n):
-        is_cut = is_cut and holds(scratch.sets, 5, row[a]) == (a < n_parents)
+        is_cut = is_cut and has(parents, row[a]) == (a < n_parents)
     known = is_cut and _weigh(dag, scorer, cache, heat, j, row, n, scratch)
     if not known:
-        _place(dag, j, row, n, scratch.sets)
+        _place(dag, j, row, n, parents, others)
         if is_cut:
             rng[0] = before
         return MISSING if is_cut else REJECTED
     cut = _draw(scratch.cuts, n, rng)
     if cut == n_parents:
-        _place(dag, j, row, n, scratch.sets)
+        _place(dag, j, row, n, parents, others)
         return REJECTED
     clear(parents)
     clear(others)
     for a in range(n):
         insert(parents if a < cut else others, row[a])
-    _place(dag, j, row, n, scratch.sets)
-    _rescore(dag, scores, scorer, cache, j, scratch)
+    _place(dag, j, row, n, parents, others)
+    rescore(dag, scores, scorer, cache, j, scratch)
     for a in range(min(cut, n_parents), max(cut, n_parents)):
-        _rescore(dag, scores, scorer, cache, row[a], scratch)
+        rescore(dag, scores, scorer, cache, row[a], scratch)
     return ACCEPTED
 
 
 @njit(cache=True)
-def _sort(dag, sets, row, keys, by_ancestors, ties):
+def _sort(dag, parents, others, row, keys, by_ancestors, ties):
     """The neighbours, to `row`: ancestors first (they have fewer ancestors and more descendants), ties at random."""
     d = dag.parents.shape[0]
     n = 0
     for y in range(d):
-        if not holds(sets, 5, y) and not holds(sets, 6, y):
+        if not has(parents, y) and not has(others, y):
             continue
         key = 0
         for x in range(d):
@@ -96,13 +98,13 @@ def _sort(dag, sets, row, keys, by_ancestors, ties):
 
 
 @njit(cache=True)
-def _place(dag, j, row, n, sets):
-    """The edges of j: from its parents (set 5), to the others (set 6)."""
+def _place(dag, j, row, n, parents, others):
+    """The edges of j: from its parents, to the others."""
     for a in range(n):
-        if holds(sets, 5, row[a]):
+        if has(parents, row[a]):
             add_edge(dag, row[a], j)
     for a in range(n):
-        if holds(sets, 6, row[a]):
+        if has(others, row[a]):
             add_edge(dag, j, row[a])
 
 
@@ -144,27 +146,17 @@ def _weight(scorer, cache, heat, node, words, scratch):
 
 @njit(cache=True)
 def _draw(cuts, n, rng):
-    largest = -np.inf
-    for cut in range(n + 1):
-        largest = max(largest, cuts[cut])
+    """A cut in proportion to its weight; there is one, that of the graph as it was."""
+    exponentiate(cuts, n + 1)
     total = 0.0
     for cut in range(n + 1):
-        total += np.exp(cuts[cut] - largest)
+        total += cuts[cut]
     left = uniform(rng) * total
     chosen = -1
     for cut in range(n + 1):
-        share = np.exp(cuts[cut] - largest)
-        if share > 0:
+        if cuts[cut] > 0:
             chosen = cut
-            left -= share
+            left -= cuts[cut]
             if left < 0:
                 break
     return chosen
-
-
-@njit(cache=True)
-def _rescore(dag, scores, scorer, cache, node, scratch):
-    words = scratch.sets[4]
-    copy_row(words, dag.parents, node)
-    at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
-    scores[node, 0], scores[node, 1] = cache.scores[at, 0], cache.scores[at, 1]

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dagpost.errors import InputError
-from dagpost.mcmc.bitsets import has, holds, members, packed
+from dagpost.mcmc.bitsets import copy_row, has, holds, members, packed
 from dagpost.mcmc.families import find, store
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, evidence_with
@@ -65,6 +65,15 @@ def score(scorer, cache, j, words, wanted, parents, lower):
 def log_weight(cache, at, heat):
     """Of the family in this slot, at a level of this heat; -inf if its prior rules it out."""
     return heat * cache.scores[at, 0] + cache.scores[at, 1] if cache.scores[at, 1] > -np.inf else -np.inf
+
+
+@njit(cache=True)
+def rescore(dag, scores, scorer, cache, node, scratch):
+    """Note the score of the parents that a node has now, a family that the loop can score or knows."""
+    words = scratch.sets[4]
+    copy_row(words, dag.parents, node)
+    at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
+    copy_row(scores[node], cache.scores, at)
 
 
 @njit(cache=True)
