@@ -31,6 +31,16 @@ def quality(post, sim: dp.Simulation) -> str:
     return f"E-SHD {shd:.1f}, AUROC {auroc:.3f}"
 
 
+def agreement(sim: dp.Simulation, model: str, prior: str, options: argparse.Namespace) -> None:
+    limits = {"max_moves": options.max_moves, "time_limit": options.time_limit, "ensembles": options.ensembles}
+    run = partial(timed, sim, model, prior, "auto", **limits)
+    with ThreadPoolExecutor(2 if options.at_once else 1) as pool:
+        (one, took_1), (two, took_2) = pool.map(run, (1, 2))
+    apart = np.abs(one.edge_marginals - two.edge_marginals).max()
+    print(f"  two runs of auto differ by {apart:.3f} ({took_1:.0f} and {took_2:.0f} s)", flush=True)
+    print(f"  auto: {quality(one, sim)}, {one.info['moves'] / 1e6:,.0f} million moves. {one.info['verdict']}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[20, 50])
@@ -38,7 +48,9 @@ def main() -> None:
     parser.add_argument("--priors", nargs="+", default=["erdos-renyi", "scale-free"])
     parser.add_argument("--sets", type=int, default=1)
     parser.add_argument("--methods", nargs="*", default=["dibs", "mc3", "bootstrap-ges"], help="to show beside auto")
+    parser.add_argument("--only-beside", action="store_true", help="not auto, only --methods")
     parser.add_argument("--max-moves", type=int, help="of auto")
+    parser.add_argument("--time-limit", type=float, help="of a run of auto, in seconds")
     parser.add_argument("--ensembles", type=int, default=4, help="of auto; one core each")
     parser.add_argument("--at-once", action="store_true", help="both runs of auto, on twice as many cores")
     options = parser.parse_args()
@@ -47,16 +59,9 @@ def main() -> None:
         sim = dp.simulate(
             model, prior, nodes=d, observations=100, seed=80_000 + number, weight_shift=0.5, interventional_sets=0
         )
-        limits = {"max_moves": options.max_moves, "ensembles": options.ensembles}
-        run = partial(timed, sim, model, prior, "auto", **limits)
-        with ThreadPoolExecutor(2 if options.at_once else 1) as pool:
-            (one, took_1), (two, took_2) = pool.map(run, (1, 2))
-        apart = np.abs(one.edge_marginals - two.edge_marginals).max()
-        print(
-            f"\nd {d} {model} {prior} set {number}: two runs differ by {apart:.3f} ({took_1:.0f} and {took_2:.0f} s)",
-            flush=True,
-        )
-        print(f"  auto: {quality(one, sim)}, {one.info['moves'] / 1e6:,.0f} million moves. {one.info['verdict']}")
+        print(f"\nd {d} {model} {prior} set {number}", flush=True)
+        if not options.only_beside:
+            agreement(sim, model, prior, options)
         for method in options.methods:
             post, took = timed(sim, model, prior, method, 1)
             told = quality(post, sim)
