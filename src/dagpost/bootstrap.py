@@ -1,8 +1,8 @@
 """The DAG bootstrap (Friedman, Goldszmidt and Wyner, 1999): one graph learned from each resampled data set.
 
-PC or GES gives an essential graph for each resample of the rows; a random DAG stands for each class. Unique graphs are
-weighted by their unnormalised posterior, as DiBS+ weighs its particles. For the linear model the closed-form
-maximum-likelihood parameters come along and `p(G, Theta, D)` weighs (the starred variants of the paper).
+PC (of causal-learn) or GES gives an essential graph for each resample of the rows; a random DAG stands for each class.
+Unique graphs are weighted by their unnormalised posterior, as DiBS+ weighs its particles. For the linear model the
+closed-form maximum-likelihood parameters come along and `p(G, Theta, D)` weighs (the starred variants of the paper).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dagpost.checkpoints.section import Sections, section_of
 from dagpost.data import Dataset
 from dagpost.errors import InputError
 from dagpost.graphs import consistent_extension
+from dagpost.greedy_search import greedy_search
 from dagpost.models import LinearGaussian, Model
 from dagpost.models.linear_gaussian import LinearTheta
 from dagpost.posterior import Posterior, log_joint_of
@@ -34,25 +35,15 @@ SIGNIFICANCE = 0.01  # of PC's tests, as published
 
 def essential_by_pc(values: Float[np.ndarray, "n d"]) -> Graph:
     """PC with Fisher's z; undirected edges in both directions."""
-    pc = _import("causallearn.search.ConstraintBased.PC", "pc")
+    try:
+        from causallearn.search.ConstraintBased.PC import pc
+    except ImportError as error:
+        raise InputError("bootstrap-pc needs causal-learn: pip install causal-learn") from error
     found = pc(values, alpha=SIGNIFICANCE, indep_test="fisherz", show_progress=False)
     return _adjacency(found.G.graph)
 
 
-def essential_by_ges(values: Float[np.ndarray, "n d"]) -> Graph:
-    """GES with BIC; undirected edges in both directions."""
-    ges = _import("causallearn.search.ScoreBased.GES", "ges")
-    return _adjacency(ges(values, score_func="local_score_BIC")["G"].graph)
-
-
-LEARNERS: dict[str, Callable[[np.ndarray], Graph]] = {"pc": essential_by_pc, "ges": essential_by_ges}
-
-
-def _import(module: str, name: str) -> Any:
-    try:
-        return getattr(__import__(module, fromlist=[name]), name)
-    except ImportError as error:
-        raise InputError("the DAG bootstrap needs causal-learn: pip install causal-learn") from error
+LEARNERS: dict[str, Callable[[np.ndarray], Graph]] = {"pc": essential_by_pc, "ges": greedy_search}
 
 
 def _adjacency(marks: np.ndarray) -> Graph:

@@ -53,7 +53,7 @@ RUNS = {
     "mc3, families in Python": {"method": "mc3", "prior": Slow(), **CHAIN},
     "m-mc3": {"method": "m-mc3", "model": "linear", **CHAIN},
     "g-mc3": {"method": "g-mc3", "model": "mlp", **CHAIN},
-    "bootstrap-pc": {"method": "bootstrap-pc", "particles": 5},
+    "bootstrap-ges": {"method": "bootstrap-ges", "particles": 5},
 }  # fmt: skip
 
 LONG = ("auto, families in Python", "dibs, joint", "m-mc3", "g-mc3")  # what they add is tested by shorter ones too
@@ -92,8 +92,6 @@ def interrupt(monkeypatch):
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in RUNS])
 def test_resumed_again_and_again(name, where, after, tmp_path, interrupt, monkeypatch):
     """Interrupted at boundaries or between them, so many of them after the last time; parts of any size."""
-    if "bootstrap" in name:
-        pytest.importorskip("causallearn", reason="make setup-bench installs it")
     whole = digest(fit(name))
     monkeypatch.setattr(section, "PART_SECONDS", 0.01)
     kept = {"checkpoint": tmp_path / "state", "checkpoint_every": 1e-9}

@@ -120,10 +120,44 @@ def consistent_extension(essential: Graph, rng: np.random.Generator | None = Non
     return graph
 
 
-def _is_extension_sink(rest: Graph, x: int) -> bool:
-    if (rest[x] & ~rest[:, x]).any():
-        return False
-    adjacent = rest | rest.T
-    neighbours = np.flatnonzero(adjacent[x])
-    undirected = np.flatnonzero(rest[x] & rest[:, x])
-    return all(adjacent[y, z] or y == z for y in undirected for z in neighbours)
+@njit(cache=True)
+def _is_extension_sink(rest, x):
+    d = rest.shape[0]
+    for y in range(d):
+        if not rest[x, y]:
+            continue
+        if not rest[y, x]:
+            return False
+        for z in range(d):
+            if z != y and (rest[x, z] or rest[z, x]) and not (rest[y, z] or rest[z, y]):
+                return False
+    return True
+
+
+@njit(cache=True)
+def complete(graph):
+    """Turn a partially directed graph into the essential graph of its extensions, in place; False if it has none."""
+    d = graph.shape[0]
+    rest, left = graph.copy(), np.ones(d, dtype=np.bool_)
+    for _ in range(d):
+        sink = -1
+        for x in range(d):
+            if left[x] and _is_extension_sink(rest, x):
+                sink = x
+                break
+        if sink < 0:
+            return False
+        for y in range(d):
+            if rest[sink, y]:
+                graph[sink, y] = False
+            rest[sink, y] = rest[y, sink] = False
+        left[sink] = False
+    order, compelled = np.empty(d, dtype=np.int64), np.empty((d, d), dtype=np.bool_)
+    order_of(graph, order)
+    _label_edges(graph, order, compelled)
+    for i in range(d):
+        for j in range(d):
+            if graph[i, j] and not graph[j, i] and not compelled[i, j]:
+                rest[j, i] = True
+    graph |= rest
+    return True

@@ -1,0 +1,190 @@
+"""Greedy equivalence search (GES; Chickering, 2002) with BIC: the essential graph that no single step improves.
+
+A step inserts or deletes the edge `x -> y` in some DAG of the class. Which DAGs, is said by a clique of undirected
+neighbours of `y` that are taken to be its parents too. First edges are inserted while that helps, then deleted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numba import njit
+
+from dagpost.graphs.essential import complete
+from dagpost.typing import Graph
+
+
+def greedy_search(values: Float[np.ndarray, "n d"]) -> Graph:
+    """The essential graph that GES finds; undirected edges in both directions."""
+    covariance = np.atleast_2d(np.cov(values.T, ddof=0))
+    return _search(covariance, values.shape[0])
+
+
+class Scratch(NamedTuple):
+    factor: np.ndarray  # (d, d) of a Cholesky decomposition
+    solved: np.ndarray  # (d,)
+    family: np.ndarray  # (d,) parents of y: its directed ones, then the clique
+    pool: np.ndarray  # (d,) neighbours that may join the clique
+    chosen: np.ndarray  # (d,) places in the pool
+    queue: np.ndarray  # (d,)
+    seen: np.ndarray  # (d,) bool
+
+
+class Step(NamedTuple):
+    gain: float
+    x: int
+    y: int
+
+
+@njit(cache=True)
+def _search(covariance, rows):
+    d = covariance.shape[0]
+    graph = np.zeros((d, d), dtype=np.bool_)
+    nodes = np.empty((4, d), dtype=np.int64)
+    scratch = Scratch(
+        np.empty((d, d)), np.empty(d), nodes[0], nodes[1], nodes[2], nodes[3], np.empty(d, dtype=np.bool_)
+    )
+    for inserting in (True, False):
+        while _improve(graph, covariance, rows, inserting, scratch):
+            pass
+    return graph
+
+
+@njit(cache=True)
+def _improve(graph, covariance, rows, inserting, scratch):
+    """Take the step that gains most; False if none gains anything."""
+    d = graph.shape[0]
+    best, clique = Step(0.0, -1, -1), np.zeros(d, dtype=np.bool_)
+    for x in range(d):
+        for y in range(d):
+            there = graph[x, y]  # x -> y or x - y
+            if x != y and (there != inserting) and not (inserting and graph[y, x]):
+                best = _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratch)
+    if best.x < 0:
+        return False
+    x, y = best.x, best.y
+    for z in range(d):
+        if z == x or not (graph[z, y] and graph[y, z]):
+            continue  # only undirected neighbours of y get a direction
+        if inserting and clique[z]:
+            graph[y, z] = False
+        elif not inserting and not clique[z] and (graph[x, z] or graph[z, x]):
+            graph[z, y] = False
+            if graph[x, z]:
+                graph[z, x] = False
+    graph[x, y] = inserting
+    graph[y, x] = False
+    if not complete(graph):
+        raise RuntimeError("a valid step leads to a class of DAGs")
+    return True
+
+
+@njit(cache=True)
+def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratch):
+    """The best step so far, or a better one with these ends; `clique` is changed along with it.
+
+    Inserting, the clique holds all neighbours of y adjacent to x, and others; deleting, some of those adjacent to x.
+    """
+    family, pool, chosen = scratch.family, scratch.pool, scratch.chosen
+    d = graph.shape[0]
+    parents = many = 0
+    for z in range(d):
+        if graph[z, y] and not graph[y, z] and z != x:
+            family[parents] = z
+            parents += 1
+    size = parents
+    for z in range(d):
+        if z != x and graph[z, y] and graph[y, z]:
+            near = graph[x, z] or graph[z, x]
+            if near and inserting:
+                if not _adjacent_to_all(z, family, parents, size, graph):
+                    return best
+                family[size] = z
+                size += 1
+            elif near or inserting:
+                pool[many] = z
+                many += 1
+    depth, following = 0, 0  # every clique once: places in the pool ascend
+    while True:
+        gain = _gain(x, y, family, size, covariance, rows, scratch)
+        if not inserting:
+            gain = -gain
+        if gain > best.gain and (not inserting or _separated(y, x, family, parents, size, graph, scratch)):
+            best = Step(gain, x, y)
+            clique[:] = False
+            for a in range(parents, size):
+                clique[family[a]] = True
+        while True:  # to the next clique
+            while following < many and not _adjacent_to_all(pool[following], family, parents, size, graph):
+                following += 1
+            if following < many:
+                family[size], chosen[depth] = pool[following], following
+                size, depth, following = size + 1, depth + 1, following + 1
+                break
+            if depth == 0:
+                return best
+            size, depth = size - 1, depth - 1
+            following = chosen[depth] + 1
+
+
+@njit(cache=True)
+def _adjacent_to_all(z, family, first, end, graph):
+    missing = 0
+    for a in range(first, end):
+        missing += not (graph[z, family[a]] or graph[family[a], z])
+    return missing == 0
+
+
+@njit(cache=True)
+def _separated(start, end, family, first, size, graph, scratch):
+    """Whether each path from start to end along directed and undirected edges meets the clique."""
+    seen, queue = scratch.seen, scratch.queue
+    seen[:] = False
+    for a in range(first, size):
+        seen[family[a]] = True
+    seen[start] = True
+    queue[0] = start
+    taken, known = 0, 1
+    while taken < known:
+        a = queue[taken]
+        taken += 1
+        for b in range(graph.shape[0]):
+            if graph[a, b] and not seen[b]:
+                if b == end:
+                    return False
+                seen[b] = True
+                queue[known] = b
+                known += 1
+    return True
+
+
+@njit(cache=True)
+def _gain(x, y, family, size, covariance, rows, scratch):
+    """BIC of y with x and a family as parents, less that with the family alone.
+
+    With `L L^T` the covariance of the parents, x last, and `b = L^-1 cov(parents, y)`, what is left of y's variance is
+    `var(y) - sum_a b_a^2`: `gain = -n/2 log(left with x / left without) - 1/2 log n`.
+    """
+    factor, solved = scratch.factor, scratch.solved
+    left = without = covariance[y, y]
+    for a in range(size + 1):
+        u = family[a] if a < size else x
+        for c in range(a + 1):
+            v = family[c] if c < a else u
+            rest = covariance[u, v]
+            for e in range(c):
+                rest -= factor[a, e] * factor[c, e]
+            if c < a:
+                factor[a, c] = rest / factor[c, c]
+            else:  # a parent that the others determine adds nothing
+                factor[a, a] = np.sqrt(rest) if rest > 1e-12 * covariance[u, u] else np.inf
+        rest = covariance[u, y]
+        for e in range(a):
+            rest -= factor[a, e] * solved[e]
+        solved[a] = rest / factor[a, a]
+        without = left
+        left -= solved[a] ** 2
+    tiny = 1e-12 * covariance[y, y]
+    return -0.5 * rows * np.log(max(left, tiny) / max(without, tiny)) - 0.5 * np.log(rows)
