@@ -2,9 +2,9 @@
 
     python benchmarks/minibatch.py [--noise 0.01 0.1 1]
 
-Runs the published method, linear model, on 100 made-up rows with exactly the covariances of the data, which is what an
-unbiased gradient from minibatches of 100 rows follows if the likelihood is not scaled up to all rows. Scored in file
-order, as the published tables are.
+Runs the published method, linear model, on 100 made-up rows with exactly the covariances of the data: what gradients
+from minibatches of 100 rows follow on average if the likelihood is not scaled up to all rows. Scored in file order, as
+the published tables are.
 """
 
 from __future__ import annotations
