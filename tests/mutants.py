@@ -47,6 +47,7 @@ MUTANTS = [
     ("models/base.py", "(~data.intervened.T)", "(data.intervened.T >= 0)", "models/test_contract.py"),
     ("graphs/essential.py", "if graph[z, y] and z != x and not graph[z, x]:", "if graph[z, y] and z != x and not graph[x, z]:", "graphs/test_essential.py"),
     ("greedy_search.py", "- 0.5 * np.log(rows)", "- np.log(rows)", "test_greedy_search.py"),
+    ("greedy_search.py", "                if not _adjacent_to_all(z, family, parents, size, graph):\n                    return best\n", "", "test_greedy_search.py"),
     ("greedy_search.py", "or _separated(y, x,", "or True or _separated(y, x,", "test_greedy_search.py"),
     ("greedy_search.py", "            if graph[x, z]:\n                graph[z, x] = False\n", "", "test_greedy_search.py"),
     ("graphs/essential.py", "if not graph[w, y]:", "if graph[w, y]:", "graphs/test_essential.py"),
