@@ -1,6 +1,8 @@
 """GES beside causal-learn's, on the same data: seconds of each, and whether they find the same class.
 
-python benchmarks/greedy_search.py [--nodes 10 20] [--sets 4]
+    python benchmarks/greedy_search.py [--nodes 10 20] [--sets 4]
+
+Needs causal-learn, which `make setup-bench` installs.
 """
 
 from __future__ import annotations

@@ -51,6 +51,19 @@ def _label_edges(graph, order, compelled):
 
 
 @njit(cache=True)
+def _write_essential(graph, order, compelled, out):
+    """Add the edges of a DAG to `out`, which may be the DAG itself, and the reverse of those that are not compelled."""
+    d = graph.shape[0]
+    _label_edges(graph, order, compelled)
+    for i in range(d):
+        for j in range(d):
+            if graph[i, j]:
+                out[i, j] = True
+                if not compelled[i, j]:
+                    out[j, i] = True
+
+
+@njit(cache=True)
 def _essential_batch(graphs, out):
     d = graphs.shape[1]
     order = np.empty(d, dtype=np.int64)
@@ -58,13 +71,7 @@ def _essential_batch(graphs, out):
     for m in range(graphs.shape[0]):
         if order_of(graphs[m], order) < d:
             return m
-        _label_edges(graphs[m], order, compelled)
-        for i in range(d):
-            for j in range(d):
-                if graphs[m, i, j]:
-                    out[m, i, j] = True
-                    if not compelled[i, j]:
-                        out[m, j, i] = True
+        _write_essential(graphs[m], order, compelled, out[m])
     return -1
 
 
@@ -107,14 +114,10 @@ def consistent_extension(essential: Graph, rng: np.random.Generator | None = Non
     rest = graph.copy()
     left = list(range(d))
     while left:
-        candidates = left if rng is None else list(rng.permutation(left))
-        sink = next((x for x in candidates if _is_extension_sink(rest, x)), None)
-        if sink is None:
+        candidates = np.array(left) if rng is None else rng.permutation(left)
+        sink = _set_aside(graph, rest, candidates)
+        if sink < 0:
             raise InputError("this partially directed graph has no consistent DAG extension")
-        undirected = rest[sink] & rest[:, sink]
-        graph[sink, undirected] = False
-        rest[sink, :] = False
-        rest[:, sink] = False
         left.remove(sink)
     assert is_acyclic(graph)
     return graph
@@ -135,29 +138,29 @@ def _is_extension_sink(rest, x):
 
 
 @njit(cache=True)
+def _set_aside(graph, rest, candidates):
+    """Point the undirected edges of the first sink among the candidates at it, and take it out of the rest; or -1."""
+    for x in candidates:
+        if _is_extension_sink(rest, x):
+            for y in range(rest.shape[0]):
+                if rest[x, y]:
+                    graph[x, y] = False
+                rest[x, y] = rest[y, x] = False
+            return x
+    return -1
+
+
+@njit(cache=True)
 def complete(graph):
     """Turn a partially directed graph into the essential graph of its extensions, in place; False if it has none."""
     d = graph.shape[0]
     rest, left = graph.copy(), np.ones(d, dtype=np.bool_)
     for _ in range(d):
-        sink = -1
-        for x in range(d):
-            if left[x] and _is_extension_sink(rest, x):
-                sink = x
-                break
+        sink = _set_aside(graph, rest, np.flatnonzero(left))
         if sink < 0:
             return False
-        for y in range(d):
-            if rest[sink, y]:
-                graph[sink, y] = False
-            rest[sink, y] = rest[y, sink] = False
         left[sink] = False
     order, compelled = np.empty(d, dtype=np.int64), np.empty((d, d), dtype=np.bool_)
     order_of(graph, order)
-    _label_edges(graph, order, compelled)
-    for i in range(d):
-        for j in range(d):
-            if graph[i, j] and not graph[j, i] and not compelled[i, j]:
-                rest[j, i] = True
-    graph |= rest
+    _write_essential(graph, order, compelled, graph)
     return True

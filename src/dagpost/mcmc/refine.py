@@ -41,7 +41,7 @@ MOVES_PER_PAIR = 750_000  # of nodes; the same as the above with 20 nodes
 MOST_FOR_PAIRS = 2_000_000_000
 PATIENCE = 3  # times that for chains that are not settled
 SETTLED = 0.01  # standard error of an edge probability
-LARGE = 16  # nodes from which on exchanges and relocations pay; with 12 they take half the time, and errors grow
+LARGE = 16  # nodes from which on exchanges and relocations pay; with 12 they take time from moves that do more
 
 
 @dataclass(frozen=True)
@@ -222,10 +222,8 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
     pairs = max(20, d * (d - 1) // 2)
     if not scoring.scorer.compiled:
         return recipe(pair=pairs)
-    if d < LARGE:
-        return recipe(most=3, pair=pairs, parents=1, reversal=2)
-    most, exchange = 3 if d <= 25 else 2, pairs // 80
-    return recipe(most=most, pair=pairs, parents=1, reversal=2, exchange=exchange, relocation=pairs // 50)
+    many, most = pairs if d >= LARGE else 0, 3 if d <= 25 else 2
+    return recipe(most=most, pair=pairs, parents=1, reversal=2, exchange=many // 80, relocation=many // 50)
 
 
 # ---- the ladder
