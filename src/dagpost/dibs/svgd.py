@@ -13,6 +13,7 @@ import numpy as np
 from dagpost.checkpoints import NOWHERE, Section
 from dagpost.checkpoints import State as Saved
 from dagpost.checkpoints.trees import packed, unpacked
+from dagpost.compiling import jitted
 from dagpost.dibs.kernels import directions
 from dagpost.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.dibs.target import Target, gradients
@@ -84,7 +85,7 @@ def step(target: Target, state: State, stats: Any) -> State:
     return State(state.step + 1, key_next, z, theta, optimiser)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def _several(target: Target, state: State, stats: Any, count: Any) -> tuple[State, Any]:
     """The state after `count` steps, and whether it is finite. `count` is traced: one compilation serves any number."""
     state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from dagpost.batches import check_alike, member, stacked
+from dagpost.compiling import jitted
 from dagpost.data import Dataset
 from dagpost.dibs.inference import prepare
 from dagpost.dibs.particles import to_posterior
@@ -68,7 +69,7 @@ def infer_together(
     ]
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def _several_together(target: Target, states: State, stats: Any, count: Any) -> State:
     several = lambda state, stats: jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)  # noqa: E731
     return jax.vmap(several)(states, stats)

@@ -18,6 +18,7 @@ from jax import lax
 from dagpost.checkpoints import State
 from dagpost.checkpoints.section import Sections, section_of
 from dagpost.checkpoints.trees import packed, unpacked
+from dagpost.compiling import jitted
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.mcmc.thinning import Thinning
@@ -116,7 +117,7 @@ def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) 
     return Chain(key, graph, theta, density, log_scale, chain.accepted + yes, chain.tried + 1)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def several_steps(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
     """The chain after `count` steps; `count` is traced, so that one compilation serves any number."""
     return lax.fori_loop(0, count, lambda _, c: step(kernel, c, stats, adapt_rate, least_log_scale), chain)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dagpost.batches import check_alike, member, stacked
+from dagpost.compiling import jitted
 from dagpost.data import Dataset
 from dagpost.mcmc.joint import (
     Chain,
@@ -63,7 +64,7 @@ def joint_mc3_together(
     ]
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static_argnums=0)
 def _several(kernel: Kernel, chains: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
     several = lambda chain, stats: several_steps(kernel, chain, stats, count, adapt_rate, least_log_scale)  # noqa: E731
     return jax.vmap(several)(chains, stats)
