@@ -12,7 +12,7 @@ from dagpost.cli.messages import as_json, emit, say
 from dagpost.errors import InputError, RunError, printable, whole_number
 
 if TYPE_CHECKING:
-    from dagpost.studies import Executor, Study, Task
+    from dagpost.studies import Executor, Store, Study, Task
 
 EXAMPLES = """Examples:
 
@@ -52,7 +52,8 @@ def study(
     """Run studies of the paper: every table and figure, on its methods and ours.
 
     A finished task is a file and is never run again; Ctrl-C loses the tasks that are running. Each study writes
-    table.csv, table.md, figure.png and provenance.json into a folder of its name.
+    table.csv, table.md, figure.png, provenance.json and tasks.csv into a folder of its name; where there are such
+    files and no tasks yet, as in a fresh clone, their tasks count as finished.
     """
     if workers is not None:
         whole_number("--workers", workers, least=1)
@@ -76,7 +77,7 @@ def study(
     if smoke:
         compile_quickly()
     prepare(accelerator)
-    store = studies.Store.at(out)
+    store = _store(out, quiet)
     told, failed = [], []
     for one in wanted:
         scale = studies.Scale(one.seeds if seeds is None else seeds, smoke, studies.known_extras(include or ()))
@@ -99,6 +100,17 @@ def study(
         emit(as_json(told))
     if failed:
         raise RunError(f"{len(failed)} tasks failed, the first: {failed[0].why}; run again to try them once more")
+
+
+def _store(out: str, quiet: bool) -> Store:
+    """The folder of results; the tables of a fresh clone become finished tasks."""
+    from dagpost import studies
+
+    fresh = not studies.Store.started(out)
+    store = studies.Store.at(out)
+    if fresh and (count := studies.unpack(store)):
+        say(f"{printable(out)}: {count} tasks of earlier runs taken over from its tables", quiet)
+    return store
 
 
 def _executor(

@@ -3,7 +3,8 @@
 A `Study` (`declared/`) lists its tasks and says how its table and figure are laid out. A `Task` is plain data; its
 words fix its random numbers and the name of its result file. `perform` turns a task into rows by one of the measures
 (`measures/`); `runner.run` does so for all tasks that are not finished, in this process, in several, or on a cluster;
-`collect` writes tables, a figure and where they come from; `page` puts them into docs/results.md.
+`collect` writes tables, a figure and where they come from; `unpack` makes tasks of them again; `page` puts them into
+docs/results.md.
 """
 
 from dagpost.studies.collect import collect
@@ -14,6 +15,7 @@ from dagpost.studies.runner import chosen, numbered, run
 from dagpost.studies.store import Store
 from dagpost.studies.study import Layout, Scale, Study, known_extras
 from dagpost.studies.task import Task
+from dagpost.studies.unpack import unpack
 
 __all__ = [
     "STUDIES",
@@ -33,5 +35,6 @@ __all__ = [
     "renew_page",
     "run",
     "study_by_name",
+    "unpack",
     "use_one_thread",
 ]

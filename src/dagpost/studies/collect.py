@@ -1,4 +1,4 @@
-"""From finished tasks to what is committed: table.csv, table.md, figure.png and provenance.json of a study."""
+"""From finished tasks to what is committed of a study: table.csv, table.md, figure.png; provenance.json, tasks.csv."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dagpost.studies.figures import drawn, has_matplotlib
-from dagpost.studies.provenance import command, gathered
+from dagpost.studies.provenance import command, gathered, of_each
 from dagpost.studies.store import Store
 from dagpost.studies.study import Scale, Study
 from dagpost.studies.tables import as_csv, markdown, tidy
 
-TABLE, MARKDOWN, FIGURE, PROVENANCE = "table.csv", "table.md", "figure.png", "provenance.json"
+TABLE, MARKDOWN, FIGURE, PROVENANCE, TASKS = "table.csv", "table.md", "figure.png", "provenance.json", "tasks.csv"
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,11 @@ def collect(study: Study, scale: Scale, store: Store) -> Collected:
             "command": command(study.name, scale.seeds, scale.smoke, scale.include),
             "seeds": "of each task from its own words (dagpost.studies.task); data sets or restarts 0 to "
             f"{len(scale.replicates) - 1}",
+            "replicates": len(scale.replicates),
             "tasks": len(tasks),
             "finished": len(results),
             **gathered(results),
         }
         write(PROVENANCE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+        write(TASKS, as_csv(list(of_each(results))))
     return Collected(len(results), len(tasks), store.folder / name, tuple(files))

@@ -6,10 +6,15 @@ import os
 import platform
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from dagpost.studies.task import Task
+
+WITH = ("versions", "hardware")
+"""What a result was computed with."""
 
 
 @lru_cache(maxsize=1)
@@ -62,19 +67,27 @@ def command(study: str, seeds: int, smoke: bool, include: Iterable[str] = ()) ->
     return shlex.join(words)
 
 
-def gathered(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def gathered(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Of many results: the versions and the hardware that occur, with the number of tasks, and the time by method."""
-    of_versions, of_hardware = Counter[str](), Counter[str]()
-    told: dict[str, Any] = {}
     seconds: dict[str, list[float]] = {}
     for result in results:
-        for counter, record in ((of_versions, result["versions"]), (of_hardware, result["hardware"])):
-            counter[repr(record)] += 1
-            told[repr(record)] = record
         seconds.setdefault(result["task"]["run"].get("method", ""), []).append(result["seconds"])
     return {
-        "versions": [{**told[r], "tasks": n} for r, n in of_versions.most_common()],
-        "hardware": [{**told[r], "tasks": n} for r, n in of_hardware.most_common()],
+        **{name: [{**record, "tasks": n} for record, n in _counted(results, name)] for name in WITH},
         "hours_of_computing": round(sum(map(sum, seconds.values())) / 3600, 2),
         "mean_seconds_of_a_task": {name: round(sum(s) / len(s), 1) for name, s in sorted(seconds.items())},
     }
+
+
+def of_each(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The seconds of every task, and the place of its versions and its hardware in what is gathered."""
+    kinds = {name: [record for record, _ in _counted(results, name)] for name in WITH}
+    for result in results:
+        places = {name: records.index(result[name]) for name, records in kinds.items()}
+        yield {"task": Task(**result["task"]).key, "seconds": result["seconds"], **places}
+
+
+def _counted(results: Sequence[Mapping[str, Any]], name: str) -> list[tuple[dict[str, Any], int]]:
+    """Each different record of this name, the most frequent first, and how often it occurs."""
+    told = {repr(result[name]): result[name] for result in results}
+    return [(told[r], n) for r, n in Counter(repr(result[name]) for result in results).most_common()]

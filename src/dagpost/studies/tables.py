@@ -11,26 +11,28 @@ from typing import Any, NamedTuple
 from dagpost.studies.labels import HEADINGS, place, shown
 from dagpost.studies.published import published
 from dagpost.studies.study import Layout, Study
+from dagpost.studies.task import Task
 
 Row = dict[str, Any]
 DIGITS = 1
 
 
 def tidy(results: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """One row for each posterior that was measured, in the order of the tasks; columns tell what it was."""
+    """One row for each posterior that was measured, in the order of the tasks; columns tell what it was, the first one
+    which task."""
     rows = []
     for result in results:
-        labels = {**result["task"]["data"], **result["task"]["run"]}
-        plain = {name: value for name, value in labels.items() if not isinstance(value, dict | list)}
-        rows += [{**plain, **row} for row in result["rows"]]
+        task = Task(**result["task"])
+        plain = {name: value for name, value in task.labels.items() if not isinstance(value, dict | list)}
+        rows += [{"task": task.key, **plain, **row} for row in result["rows"]]
     return rows
 
 
 def as_csv(rows: Sequence[Row]) -> str:
     """Every digit of every number; nothing where a number is not known."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
     out = io.StringIO()
-    writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
+    writer = csv.DictWriter(out, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()

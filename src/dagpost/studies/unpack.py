@@ -1,0 +1,73 @@
+"""Committed tables back to finished tasks: on a fresh clone a study goes on where it was when it was committed.
+
+`collect` writes the rows of all tasks into table.csv, how long each took into tasks.csv, and with what into
+provenance.json; that is all there is of a result.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dagpost.studies.collect import PROVENANCE, TABLE, TASKS
+from dagpost.studies.declared import STUDIES
+from dagpost.studies.provenance import WITH
+from dagpost.studies.store import Store
+from dagpost.studies.study import EXTRAS, Scale, Study
+from dagpost.studies.task import Task
+
+
+def unpack(store: Store) -> int:
+    """Give every task that a table holds its own file again; returns how many."""
+    found = {task: result for s in STUDIES.values() for task, result in finished_in(store.folder / s.name, s)}
+    for task, result in found.items():
+        store.put(task, result)
+    return len(found)
+
+
+def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """The tasks that the study's files tell of, with their results; none where there are no files."""
+    try:
+        record = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+        table, each = _read(folder / TABLE), {line.pop("task"): line for line in _read(folder / TASKS)}
+    except FileNotFoundError:
+        return
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for line in table:
+        rows.setdefault(line.pop("task"), []).append(line)
+    for task in study.tasks(Scale(record["replicates"], include=EXTRAS)):
+        if task.key in each:
+            told = each[task.key]
+            yield task, {
+                "rows": rows.get(task.key, []),
+                "seconds": told["seconds"],
+                **{name: _uncounted(record[name][told[name]]) for name in WITH},
+            }
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{name: _value(name, text) for name, text in line.items() if text} for line in csv.DictReader(file)]
+
+
+def _uncounted(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != "tasks"}
+
+
+def _value(name: str, text: str) -> Any:
+    """What was written as this text; the key of a task may look like a number, and is none.
+
+    >>> [_value("nodes", "12"), _value("shd", "0.5"), _value("final", "True"), _value("task", "12e4")]
+    [12, 0.5, True, '12e4']
+    """
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float) if name != "task" else ():
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
