@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dagpost.studies import STUDIES, Layout, Scale, tables
+from dagpost.studies import STUDIES, Layout, Scale, Task, tables
 from dagpost.studies.measures.four_node import FEATURES
 from dagpost.studies.published import published
 
@@ -31,7 +31,8 @@ RESULTS = [
 
 def test_one_row_for_each_posterior_with_what_it_was():
     rows = tables.tidy(RESULTS)
-    assert rows[1] == {"method": "mc3", "restart": 0, "truth": TRUTH, "shd": 33.0, "auroc": 0.6}
+    key = Task(**RESULTS[1]["task"]).key
+    assert rows[1] == {"task": key, "method": "mc3", "restart": 0, "truth": TRUTH, "shd": 33.0, "auroc": 0.6}
     read = list(csv.DictReader(io.StringIO(tables.as_csv(rows))))
     assert [r["auroc"] for r in read] == ["0.5", "0.6", ""] and float(read[2]["shd"]) == 36.0
 
