@@ -2,8 +2,9 @@
 
     python benchmarks/compiling.py [--nodes 12 20] [--models bge linear mlp] [--rows 100]
 
-The sketch that `auto` starts from (a quarter of DiBS's default steps, 30 particles; of the MLP 60 steps): seconds of the
-first run, which compiles, and of the fastest of two others. A process of its own for each level: XLA reads its flags once.
+The sketch that `auto` starts from (a quarter of DiBS's default steps, 30 particles; of the MLP 60 steps): seconds of
+the first run, which compiles, and of the fastest of two others. A process of its own for each level: XLA reads its
+flags once.
 """
 
 from __future__ import annotations

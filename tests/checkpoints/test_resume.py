@@ -12,6 +12,7 @@ from dagpost.checkpoints import Checkpoint, Interrupted, recorder, section
 from dagpost.checkpoints.recorder import Recorder
 from dagpost.dibs.svgd import Diverged
 from dagpost.errors import CheckpointWarning, InputError
+from dagpost.mcmc import refine
 from dagpost.priors import GraphPrior
 from tests.digests import digest
 
@@ -108,6 +109,36 @@ def test_resumed_again_and_again(name, where, after, tmp_path, interrupt, monkey
     interrupt(where, None)
     assert digest(fit(name, resume=True, **kept)) == whole
     assert digest(fit(name, resume=True, **kept)) == whole  # a finished run, once more
+
+
+def test_resumed_in_a_block_that_is_prolonged(tmp_path, interrupt, monkeypatch):
+    """Chains that agree fill what is left before the limit with batches of the last block."""
+    limited = {"precision": 1e-9, "max_moves": 300_000}
+    lengths, real, calls = [], refine.run_block, 0
+
+    def listening(*arguments):
+        lengths.append(arguments[5])
+        return real(*arguments)
+
+    def counting(self, *arguments):
+        nonlocal calls
+        calls += 1
+        return reached(self, *arguments)
+
+    reached = Recorder.reached
+    with monkeypatch.context() as patch:
+        patch.setattr(refine, "run_block", listening)
+        patch.setattr(Recorder, "reached", counting)
+        whole = fit("auto", checkpoint=tmp_path / "whole", **limited)
+    *before, last = lengths
+    assert set(before) == {refine.BATCHES} and last > refine.BATCHES
+    assert 290_000 < whole.info["moves"] <= 300_000
+    kept = {"checkpoint": tmp_path / "state", "checkpoint_every": 1e-9}
+    interrupt("reached", calls - 2)
+    with pytest.raises(Interrupted):
+        fit("auto", **limited, **kept)
+    interrupt("reached", None)
+    assert digest(fit("auto", **limited, resume=True, **kept)) == digest(whole)
 
 
 def test_a_crash_loses_what_came_after_the_last_save(tmp_path, monkeypatch):

@@ -47,7 +47,7 @@ def test_moves_are_limited():
     options = {"steps": 10, "particles": 4, "draws": 100, "precision": 1e-6, "max_moves": 500_000}
     one, two = (dp.fit(sim.train, "bge", **options) for _ in range(2))
     assert one.info["ended_by"] == "limit"
-    assert 250_000 < one.info["moves"] <= 500_000
+    assert 490_000 < one.info["moves"] <= 500_000  # chains that agree use all of it
     assert (one.edge_marginals == two.edge_marginals).all()
 
 

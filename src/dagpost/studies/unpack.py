@@ -41,11 +41,8 @@ def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, An
     for task in study.tasks(Scale(record["replicates"], include=EXTRAS)):
         if task.key in each:
             told = each[task.key]
-            yield task, {
-                "rows": rows.get(task.key, []),
-                "seconds": told["seconds"],
-                **{name: _uncounted(record[name][told[name]]) for name in WITH},
-            }
+            made_with = {name: _uncounted(record[name][told[name]]) for name in WITH}
+            yield task, {"rows": rows.get(task.key, []), "seconds": told["seconds"], **made_with}
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
