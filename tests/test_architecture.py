@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
     "errors", "versions", "paths", "locking", "atomic", "sealing", "memory", "numerics", "typing", "randomness",
-    "progress", "checkpoints", "graphs", "data", "batches", "priors", "models", "assumptions", "simulation",
+    "compiling", "progress", "checkpoints", "graphs", "data", "batches", "priors", "models", "assumptions", "simulation",
     "posterior", "exact_inference", "mcmc", "dibs", "automatic", "history", "greedy_search", "bootstrap", "metrics",
     "methods", "estimator", "studies", "plot", "report", "cli", "__main__",
 ]  # fmt: skip
