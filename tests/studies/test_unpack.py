@@ -23,11 +23,13 @@ def filled(store, study, scale):
 @pytest.mark.parametrize("name", ["linear-20", "sachs", "sachs-noise"])
 def test_tables_become_tasks_and_the_same_tables(name, tmp_path):
     study, scale = STUDIES[name], Scale(seeds=3)
-    first, second = Store.at(tmp_path / "first"), Store.at(tmp_path / "second")
+    first, clone = Store.at(tmp_path / "first"), tmp_path / "second"
     filled(first, study, scale)
     collect(study, scale, first)
-    shutil.copytree(first.folder / name, second.folder / name)
-    assert unpack(second) == len(study.tasks(scale)[::2])
+    shutil.copytree(first.folder / name, clone / name)
+    assert unpack(clone) == len(study.tasks(scale)[::2])
+    assert unpack(clone) == 0 and {path.name for path in clone.iterdir()} == {name, "tasks"}
+    second = Store.at(clone)
     assert second.finished(study.tasks(scale)) == first.finished(study.tasks(scale))
     (second.folder / name / "table.csv").unlink()
     collect(study, scale, second)
@@ -47,7 +49,27 @@ def test_a_task_whose_key_looks_like_a_number_is_found_again(tmp_path, monkeypat
 
 
 def test_nothing_committed_is_nothing_unpacked(tmp_path):
-    assert unpack(Store.at(tmp_path)) == 0
+    assert unpack(tmp_path) == unpack(tmp_path / "nowhere") == 0
+
+
+def test_whoever_is_interrupted_begins_anew(tmp_path, monkeypatch):
+    study, scale, put = STUDIES["bge-20"], Scale(seeds=2), Store.put
+    filled(Store.at(tmp_path), study, scale)
+    collect(study, scale, Store.at(tmp_path))
+    shutil.rmtree(tmp_path / "tasks")
+    done = []
+
+    def stopping(self, task, result):
+        put(self, task, result)
+        done.append(task)
+        if len(done) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "put", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        unpack(tmp_path)
+    monkeypatch.setattr(Store, "put", put)
+    assert unpack(tmp_path) == len(study.tasks(scale)[::2])
 
 
 def test_the_committed_tables_name_tasks_that_there_are(request):

@@ -106,11 +106,9 @@ def _store(out: str, quiet: bool) -> Store:
     """The folder of results; the tables of a fresh clone become finished tasks."""
     from dagpost import studies
 
-    fresh = not studies.Store.started(out)
-    store = studies.Store.at(out)
-    if fresh and (count := studies.unpack(store)):
+    if count := studies.unpack(out):
         say(f"{printable(out)}: {count} tasks of earlier runs taken over from its tables", quiet)
-    return store
+    return studies.Store.at(out)
 
 
 def _executor(

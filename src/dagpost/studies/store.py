@@ -38,11 +38,6 @@ class Store:
             raise InputError(f"{printable(folder)}: cannot be written to: give another with --out")
         return cls(folder)
 
-    @classmethod
-    def started(cls, path: str | os.PathLike[str]) -> bool:
-        """Whether tasks have been kept there already."""
-        return (Path(path) / TASKS).exists()
-
     def path(self, task: Task) -> Path:
         return self.folder / TASKS / f"{task.key}.json"
 

@@ -8,24 +8,37 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from dagpost.studies.collect import PROVENANCE, TABLE, TASKS
 from dagpost.studies.declared import STUDIES
 from dagpost.studies.provenance import WITH
+from dagpost.studies.store import TASKS as KEPT
 from dagpost.studies.store import Store
 from dagpost.studies.study import EXTRAS, Scale, Study
 from dagpost.studies.task import Task
 
 
-def unpack(store: Store) -> int:
-    """Give every task that a table holds its own file again; returns how many."""
-    found = {task: result for s in STUDIES.values() for task, result in finished_in(store.folder / s.name, s)}
-    for task, result in found.items():
-        store.put(task, result)
+def unpack(path: str | os.PathLike[str]) -> int:
+    """Give every task that the tables of this folder hold its own file again; returns how many. All at once, and only
+    where no task has been kept yet: whoever is interrupted begins anew, and what somebody took away stays away."""
+    folder = Path(path)
+    found = {} if (folder / KEPT).exists() else _finished(folder)
+    if found:
+        with TemporaryDirectory(dir=folder) as aside:
+            store = Store.at(aside)
+            for task, result in found.items():
+                store.put(task, result)
+            (store.folder / KEPT).rename(folder / KEPT)
     return len(found)
+
+
+def _finished(folder: Path) -> dict[Task, dict[str, Any]]:
+    return {task: result for s in STUDIES.values() for task, result in finished_in(folder / s.name, s)}
 
 
 def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, Any]]]:
@@ -33,7 +46,7 @@ def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, An
     try:
         record = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
         table, each = _read(folder / TABLE), {line.pop("task"): line for line in _read(folder / TASKS)}
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     rows: dict[str, list[dict[str, Any]]] = {}
     for line in table:
