@@ -168,3 +168,26 @@ def test_every_study_runs_to_its_end_in_small(name, tmp_path):
     assert run(STUDIES[name].tasks(scale), store) == []
     found = collect(STUDIES[name], scale, store)
     assert found.finished == found.tasks and len(found.files) >= 3
+
+
+def test_rows_of_an_extra_method_stay_when_the_study_is_run_again_without_it(undisturbed, tmp_path):
+    store = Store.at(tmp_path)
+    run(tasks(), store)
+    asked = Scale(seeds=2, smoke=True, include=("dibs-lib",))
+    extra = chosen(STUDY.tasks(asked), ["method=dibs-lib"])
+    like = {name: value for name, value in store.get(tasks()[0]).items() if name != "task"}
+    store.put(extra[0], {**like, "rows": [{**row, "method": "dibs-lib"} for row in like["rows"]]})
+    assert table(store) != undisturbed
+    assert "DiBS (dibs-lib)" in (tmp_path / "bge-20-smoke" / "table.md").read_text()
+    record = json.loads((tmp_path / "bge-20-smoke" / "provenance.json").read_text())
+    assert record["command"].endswith("--include dibs-lib")
+    assert record["tasks"] == len(STUDY.tasks(asked))
+
+
+@pytest.mark.parametrize("name", ["bge-20", "mlp-50", "sachs", "sachs-alpha-mu", "sachs-noise"])
+def test_dibs_lib_takes_part_when_asked_for_and_only_then(name):
+    study = STUDIES[name]
+    asked = [task for task in study.tasks(Scale(1, include=("dibs-lib",))) if task.run["method"] == "dibs-lib"]
+    assert asked
+    assert all("batch" not in task.run.get("options", {}) for task in asked)  # it has no minibatches
+    assert all(task.run["method"] != "dibs-lib" for task in study.tasks(Scale(1)))

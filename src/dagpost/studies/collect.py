@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dagpost.studies.figures import drawn, has_matplotlib
 from dagpost.studies.provenance import command, gathered, of_each
 from dagpost.studies.store import Store
-from dagpost.studies.study import Scale, Study
+from dagpost.studies.study import EXTRAS, Scale, Study
 from dagpost.studies.tables import as_csv, markdown, tidy
 
-TABLE, MARKDOWN, FIGURE, PROVENANCE, TASKS = "table.csv", "table.md", "figure.png", "provenance.json", "tasks.csv"
+TABLE, MARKDOWN, FIGURE, PROVENANCE, EACH = "table.csv", "table.md", "figure.png", "provenance.json", "tasks.csv"
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,16 @@ def folder_of(study: Study, scale: Scale) -> str:
     return f"{study.name}-smoke" if scale.smoke else study.name
 
 
+def with_finished_extras(study: Study, scale: Scale, store: Store) -> Scale:
+    """Who runs a study again without dibs-lib does not lose its rows."""
+    extras = (task for task in study.tasks(replace(scale, include=EXTRAS)) if task.run.get("method") in EXTRAS)
+    shown = {task.run["method"] for task in extras if store.get(task) is not None}.union(scale.include)
+    return replace(scale, include=tuple(extra for extra in EXTRAS if extra in shown))
+
+
 def collect(study: Study, scale: Scale, store: Store) -> Collected:
     """Write the tables of a study from the tasks that are finished; the same tasks give the same bytes."""
+    scale = with_finished_extras(study, scale, store)
     tasks = study.tasks(scale)
     results = [result for task in tasks if (result := store.get(task)) is not None]
     name, files = folder_of(study, scale), []
@@ -57,5 +65,5 @@ def collect(study: Study, scale: Scale, store: Store) -> Collected:
             **gathered(results),
         }
         write(PROVENANCE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-        write(TASKS, as_csv(list(of_each(results))))
+        write(EACH, as_csv(list(of_each(results))))
     return Collected(len(results), len(tasks), store.folder / name, tuple(files))

@@ -11,7 +11,7 @@ from dagpost.data import Dataset
 from dagpost.dibs.presets import published
 from dagpost.errors import InputError, RunError
 from dagpost.graphs import is_acyclic
-from dagpost.models import MlpTheta, Model
+from dagpost.models import BGe, LinearGaussian, MlpGaussian, MlpTheta, Model
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.priors import as_prior
 
@@ -23,7 +23,13 @@ def fit_dibs_lib(
 ) -> Posterior:
     """dibs-lib with the published settings. Its graphs and parameters are weighted as ours are: the `p(G)` that its own
     mixture leaves out is in the weights, and cycles are found exactly."""
-    result = sampler(data, model, prior).sample(key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps)
+    latent: list[np.ndarray] = []
+    result = sampler(data, model, prior).sample(
+        key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps,
+        callback=lambda *, zs, **_: latent.append(np.asarray(zs)),
+    )  # fmt: skip
+    if not np.isfinite(latent[-1]).all():  # its graphs are empty then
+        raise RunError("particles of dibs-lib are not finite: with five nodes its Erdős–Rényi prior divides by zero")
     graphs, theta = (result, ()) if model.name == "bge" else result
     return as_posterior(data, model, prior, np.asarray(graphs) > 0, theta)
 
@@ -49,20 +55,26 @@ def sampler(data: Dataset, model: Model, prior: str, beta: float = 1.0, shift: f
         "alpha_linear": slope,
         "beta_linear": beta,
     }
-    if model.name == "bge":
+    if isinstance(model, BGe):
+        likelihood = linearGaussian.BGe(n_vars=d, alpha_mu=model.alpha_mu)
         return inference.MarginalDiBS(
-            likelihood_model=linearGaussian.BGe(n_vars=d),
-            kernel_param={"h": bandwidth_z},
-            grad_estimator_z="score",
-            **common,
+            likelihood_model=likelihood, kernel_param={"h": bandwidth_z}, grad_estimator_z="score", **common
         )
+    if isinstance(model, LinearGaussian):
+        likelihood = linearGaussian.LinearGaussian(n_vars=d, obs_noise=known_noise(model), min_edge=shift)
+    elif isinstance(model, MlpGaussian):
+        dense = nonlinearGaussian.DenseNonlinearGaussian
+        likelihood = dense(n_vars=d, hidden_layers=(5,), obs_noise=known_noise(model))
+    else:
+        raise InputError(f"dibs-lib has no model {model.name!r}: use bge, linear or mlp")
     kernel = {"h_latent": bandwidth_z, "h_theta": bandwidth_theta}
-    likelihood = (
-        linearGaussian.LinearGaussian(n_vars=d, min_edge=shift)
-        if model.name == "linear"
-        else nonlinearGaussian.DenseNonlinearGaussian(n_vars=d, hidden_layers=(5,))
-    )
     return inference.JointDiBS(likelihood_model=likelihood, kernel_param=kernel, **common)
+
+
+def known_noise(model: LinearGaussian | MlpGaussian) -> float:
+    if model.noise_variance is None:
+        raise InputError("dibs-lib has no unknown noise: give the model a noise_variance")
+    return model.noise_variance
 
 
 def as_posterior(data: Dataset, model: Model, prior: str, graphs: np.ndarray, theta: Any) -> Posterior:

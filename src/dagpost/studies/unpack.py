@@ -14,11 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dagpost.studies.collect import PROVENANCE, TABLE, TASKS
+from dagpost.studies.collect import EACH, PROVENANCE, TABLE
 from dagpost.studies.declared import STUDIES
 from dagpost.studies.provenance import WITH
-from dagpost.studies.store import TASKS as KEPT
-from dagpost.studies.store import Store
+from dagpost.studies.store import TASKS, Store
 from dagpost.studies.study import EXTRAS, Scale, Study
 from dagpost.studies.task import Task
 
@@ -27,13 +26,13 @@ def unpack(path: str | os.PathLike[str]) -> int:
     """Give every task that the tables of this folder hold its own file again; returns how many. All at once, and only
     where no task has been kept yet: whoever is interrupted begins anew, and what somebody took away stays away."""
     folder = Path(path)
-    found = {} if (folder / KEPT).exists() else _finished(folder)
+    found = {} if (folder / TASKS).exists() else _finished(folder)
     if found:
         with TemporaryDirectory(dir=folder) as aside:
             store = Store.at(aside)
             for task, result in found.items():
                 store.put(task, result)
-            (store.folder / KEPT).rename(folder / KEPT)
+            (store.folder / TASKS).rename(folder / TASKS)
     return len(found)
 
 
@@ -45,7 +44,7 @@ def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, An
     """The tasks that the study's files tell of, with their results; none where there are no files."""
     try:
         record = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        table, each = _read(folder / TABLE), {line.pop("task"): line for line in _read(folder / TASKS)}
+        table, each = _read(folder / TABLE), {line.pop("task"): line for line in _read(folder / EACH)}
     except (FileNotFoundError, NotADirectoryError):
         return
     rows: dict[str, list[dict[str, Any]]] = {}

@@ -16,7 +16,7 @@ METHODS = {
 }
 MINIBATCH = 100
 """Rows of a minibatch for the MLP, as published. BGe and linear models take statistics of all rows, which cost nothing
-more; the paper uses minibatches there too."""
+more; the paper uses minibatches there too. dibs-lib knows no minibatches."""
 
 
 def tasks_for(models: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:
@@ -25,11 +25,11 @@ def tasks_for(models: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:
     out = []
     for restart in scale.replicates:
         for settings in models:
-            for method in METHODS[settings["model"]]:
+            for method in METHODS[settings["model"]] + scale.include:
                 if method == "exact" and restart > 0:
                     continue
                 more = {**settings, "restart": restart}
-                if settings["model"] == "mlp" and "dibs" in method:
+                if settings["model"] == "mlp" and method in ("dibs", "dibs-paper"):
                     more["options"] = {"batch": MINIBATCH}
                 out.append(Task("sachs", data, run_of(method, scale=scale, **more)))
     return out

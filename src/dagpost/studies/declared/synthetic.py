@@ -15,7 +15,6 @@ METHODS = {
     "mlp": ("m-mc3", "g-mc3", "dibs", "dibs-paper"),
 }
 """For the MLP `auto` is `dibs`: its families have no closed-form evidence to refine with."""
-OPTIONAL = "dibs-lib"
 
 
 def data_of(model: str, nodes: int, graphs: str, number: int, scale: Scale) -> dict[str, Any]:
@@ -47,7 +46,6 @@ def synthetic_run(model: str, nodes: int, graphs: str, method: str, scale: Scale
 
 def declared(model: str, nodes: int, title: str, source: str, shows: str) -> Study:
     def tasks(scale: Scale) -> list[Task]:
-        methods = METHODS[model] + ((OPTIONAL,) if OPTIONAL in scale.include else ())
         return [
             Task(
                 "synthetic",
@@ -56,7 +54,7 @@ def declared(model: str, nodes: int, title: str, source: str, shows: str) -> Stu
             )
             for number in scale.replicates
             for graphs in GRAPHS
-            for method in methods
+            for method in METHODS[model] + scale.include
         ]
 
     marginal = model == "bge"
