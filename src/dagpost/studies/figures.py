@@ -11,6 +11,9 @@ from dagpost.studies.labels import HEADINGS, place, shown
 from dagpost.studies.study import Layout, Study
 from dagpost.studies.tables import Line, Row, summary
 
+WIDE = 100.0
+"""Boxes whose largest value is so many times their smallest are drawn on a logarithmic axis."""
+
 
 def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
@@ -26,7 +29,7 @@ def drawn(study: Study, rows: Iterable[Row]) -> bytes:
     tall = max(2.4, 0.22 * len({series(layout, line) for line in lines}) + 0.8)
     figure = Figure(figsize=(max(7.0, 2.9 * len(metrics)), max(3.0, tall) * len(values)), layout="constrained")
     axes = figure.subplots(len(values), len(metrics), squeeze=False)
-    draw = _boxes if layout.figure == "boxes" else _lines
+    draw = draw_boxes if layout.figure == "boxes" else draw_lines
     for panels, value in zip(axes, values):
         for number, (panel, metric) in enumerate(zip(panels, metrics)):
             here = [
@@ -57,11 +60,14 @@ def series(layout: Layout, line: Line) -> str:
     return ", ".join(words)
 
 
-def _boxes(panel: Any, layout: Layout, lines: list[Line], labelled: bool) -> None:
+def draw_boxes(panel: Any, layout: Layout, lines: list[Line], labelled: bool) -> None:
     panel.boxplot([line.values for line in lines], orientation="horizontal", widths=0.6, flierprops={"markersize": 2})
     names = [series(layout, line) for line in lines] if labelled else [""] * len(lines)
     panel.set_yticks(range(1, len(lines) + 1), names)
     panel.invert_yaxis()
+    values = [value for line in lines for value in line.values]
+    if values and 0 < WIDE * min(values) < max(values):
+        panel.set_xscale("log")
     theirs = [(k + 1, *line.paper) for k, line in enumerate(lines) if line.paper[0] is not None]
     if theirs:
         places, means, deviations = zip(*theirs)
@@ -72,7 +78,7 @@ def _boxes(panel: Any, layout: Layout, lines: list[Line], labelled: bool) -> Non
         panel.legend(fontsize=6)
 
 
-def _lines(panel: Any, layout: Layout, lines: list[Line], labelled: bool) -> None:
+def draw_lines(panel: Any, layout: Layout, lines: list[Line], labelled: bool) -> None:
     column = layout.x
     assert column is not None
     ticks = sorted(dict.fromkeys(line.names[column] for line in lines), key=lambda value: place(column, value))

@@ -59,13 +59,19 @@ def _about(study: Study) -> str:
 def origin(record: dict[str, Any]) -> str:
     """One paragraph: command, how much of it is finished, versions, hardware, time."""
     machines = "; ".join(_machine(h) for h in record["hardware"])
-    versions = "; ".join(f"dagpost {v['dagpost']}, JAX {v['jax']}, Python {v['python']}" for v in record["versions"])
+    versions = "; ".join(dict.fromkeys(_versions(v) for v in record["versions"]))
     done = "all" if record["finished"] == record["tasks"] else f"{record['finished']} of {record['tasks']}"
     times = ", ".join(f"{name} {seconds:g} s" for name, seconds in record["mean_seconds_of_a_task"].items())
     return (
         f"`{record['command']}`, {done} tasks; seeds {record['seeds']}; {versions}; {machines}. "
-        f"Mean time of a task on one core: {times}; {record['hours_of_computing']:g} hours in all."
+        f"Mean time of a task, on the core or the share of a GPU that it had: {times}; "
+        f"{record['hours_of_computing']:g} hours in all."
     )
+
+
+def _versions(v: dict[str, Any]) -> str:
+    """Those that a reader asks for; the record holds more of them."""
+    return f"dagpost {v['dagpost']}, JAX {v['jax']}, Python {v['python']}"
 
 
 def _machine(h: dict[str, Any]) -> str:

@@ -1,0 +1,79 @@
+"""Why do linear particles of dibs-lib end elsewhere? Because of where they start.
+
+    python benchmarks/shifted_start.py [--sets 3] [--studies linear-20 sachs]
+
+dibs-lib draws the first weights of its linear particles from the prior and moves them away from zero by 0.5; the paper
+does not. Runs `dibs-paper` on data of the studies with weights that start like that, and prints the means beside those
+that the committed tables hold for `dibs-paper` and for dibs-lib on the same data sets (protein data: all restarts).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pandas as pd
+
+import dagpost as dp
+from dagpost.studies import STUDIES, Scale, Task
+from dagpost.studies.labels import AS_PUBLISHED
+from dagpost.studies.measures import MEASURES
+from dagpost.studies.measures.fitting import Fitted
+
+SHIFT = 0.5
+METHODS = ("dibs-paper", "dibs-paper+", "dibs-lib", "dibs-lib+")
+COLUMNS = ["shd", "auroc", "edges"]
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@dataclass(frozen=True)
+class AwayFromZero(dp.LinearGaussian):
+    def sample_theta(self, key: Any, d: int) -> Any:
+        return jax.tree.map(lambda weights: weights + SHIFT * jnp.sign(weights), super().sample_theta(key, d))
+
+
+def started_away(data: dp.Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iterator[Fitted]:
+    post = dp.fit(data, AwayFromZero(), prior, "dibs-paper", seed=seed, particles=run["particles"], progress=False)
+    yield Fitted({"method": "shifted"}, post)
+    yield Fitted({"method": "shifted+"}, post.weighted("posterior"))
+
+
+def tasks_of(study: str, sets: int) -> list[Task]:
+    wanted = {"model": "linear", "method": "dibs-paper"}
+    tasks = STUDIES[study].tasks(Scale(sets))
+    tasks = [t for t in tasks if all(t.run[name] == value for name, value in wanted.items())]
+    return [t for t in tasks if t.data.get("graphs") in (None, "erdos-renyi")]
+
+
+def committed(study: str, sets: int) -> pd.DataFrame:
+    table = pd.read_csv(RESULTS / study / "table.csv")
+    table = table[(table["model"] == "linear") & table["method"].isin(METHODS)]
+    if "set" in table:
+        final = table["final"].isna() | (table["final"] == True)  # noqa: E712
+        table = table[final & (table["graphs"] == "erdos-renyi") & (table["set"] < sets)]
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=int, default=3)
+    parser.add_argument("--studies", nargs="+", default=["linear-20", "sachs"])
+    options = parser.parse_args()
+    for study in options.studies:
+        rows = committed(study, options.sets).to_dict("records")
+        for task in tasks_of(study, options.sets):
+            rows += MEASURES[task.kind](task, started_away)
+        table = pd.DataFrame(rows)
+        if "truth" in table:
+            table = table[table["truth"] == AS_PUBLISHED]
+        by_method = table.groupby("method")[COLUMNS]
+        print(study, by_method.mean().round(3).assign(runs=by_method.size()).to_string(), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
