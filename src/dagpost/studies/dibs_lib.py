@@ -29,7 +29,9 @@ def fit_dibs_lib(
         callback=lambda *, zs, **_: latent.append(np.asarray(zs)),
     )  # fmt: skip
     if not np.isfinite(latent[-1]).all():  # its graphs are empty then
-        raise RunError("particles of dibs-lib are not finite: with five nodes its Erdős–Rényi prior divides by zero")
+        raise RunError(
+            "particles of dibs-lib are not finite: with five nodes its Erdős–Rényi prior takes the logarithm of zero"
+        )
     graphs, theta = (result, ()) if model.name == "bge" else result
     return as_posterior(data, model, prior, np.asarray(graphs) > 0, theta)
 
