@@ -34,6 +34,7 @@ def test_its_particles_become_a_posterior_of_ours():
     assert np.isfinite(post.log_joint).all()
 
 
+@pytest.mark.slow
 def test_particles_that_are_not_finite_are_no_result():
     """Two edges for each of five nodes are all there are: its Erdős–Rényi prior takes the logarithm of zero."""
     with pytest.raises(RunError, match="not finite"):
