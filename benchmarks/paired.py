@@ -21,10 +21,10 @@ OURS, THEIRS = "dibs-paper", "dibs-lib"
 PAIR = ["graphs", "set"]
 
 
-def final(study: str) -> pd.DataFrame:
-    """The rows of a study that its table shows."""
+def final(study: str, model: str) -> pd.DataFrame:
+    """The rows of a model that the study's table shows: how its runs ended."""
     table = pd.read_csv(RESULTS / study / "table.csv")
-    table = table[table["model"] == study.partition("-")[0]]
+    table = table[table["model"] == model]
     return table[table["final"].isna() | table["final"].eq(True)] if "final" in table else table
 
 
@@ -53,7 +53,7 @@ def main() -> None:
     print("| " + " | ".join(headings) + " |")
     print("| " + " | ".join("---" for _ in headings) + " |")
     for study in options.studies:
-        table = final(study)
+        table = final(study, model=study.partition("-")[0])
         for plus, weights in (("", "equal"), ("+", "posterior")):
             for graphs, found in pairs(table, plus).groupby("graphs"):
                 line = [study, shown("graphs", graphs), weights, *cells(found), str(len(found))]

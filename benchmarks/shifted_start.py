@@ -12,15 +12,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pandas as pd
+from paired import final
 
 import dagpost as dp
-from dagpost.studies import STUDIES, Scale, Task
+from dagpost.studies import STUDIES, Scale, Task, chosen
 from dagpost.studies.labels import AS_PUBLISHED
 from dagpost.studies.measures import MEASURES
 from dagpost.studies.measures.fitting import Fitted
@@ -28,7 +28,6 @@ from dagpost.studies.measures.fitting import Fitted
 SHIFT = 0.5
 METHODS = ("dibs-paper", "dibs-paper+", "dibs-lib", "dibs-lib+")
 COLUMNS = ["shd", "auroc", "edges"]
-RESULTS = Path(__file__).parents[1] / "results"
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,14 @@ def started_away(data: dp.Dataset, run: Mapping[str, Any], prior: str, seed: int
 
 
 def tasks_of(study: str, sets: int) -> list[Task]:
-    wanted = {"model": "linear", "method": "dibs-paper"}
-    tasks = STUDIES[study].tasks(Scale(sets))
-    tasks = [t for t in tasks if all(t.run[name] == value for name, value in wanted.items())]
+    tasks = chosen(STUDIES[study].tasks(Scale(sets)), ["model=linear", "method=dibs-paper"])
     return [t for t in tasks if t.data.get("graphs") in (None, "erdos-renyi")]
 
 
 def committed(study: str, sets: int) -> pd.DataFrame:
-    table = pd.read_csv(RESULTS / study / "table.csv")
-    table = table[(table["model"] == "linear") & table["method"].isin(METHODS)]
-    if "set" in table:
-        final = table["final"].isna() | (table["final"] == True)  # noqa: E712
-        table = table[final & (table["graphs"] == "erdos-renyi") & (table["set"] < sets)]
-    return table
+    table = final(study, model="linear")
+    table = table[table["method"].isin(METHODS)]
+    return table[(table["graphs"] == "erdos-renyi") & (table["set"] < sets)] if "set" in table else table
 
 
 def main() -> None:
