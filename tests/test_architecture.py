@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
     "errors", "versions", "paths", "locking", "atomic", "sealing", "memory", "numerics", "typing", "randomness",
-    "compiling", "progress", "checkpoints", "graphs", "data", "batches", "priors", "models", "assumptions",
-    "simulation", "posterior", "exact_inference", "mcmc", "dibs", "automatic", "history", "greedy_search",
+    "compiling", "clock", "progress", "checkpoints", "graphs", "data", "batches", "priors", "models", "assumptions",
+    "simulation", "posterior", "exact_inference", "mcmc", "dibs", "greedy_search", "automatic", "history",
     "bootstrap", "metrics", "methods", "estimator", "studies", "plot", "report", "cli", "__main__",
 ]  # fmt: skip
 

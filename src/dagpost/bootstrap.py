@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from dagpost.checkpoints import State
 from dagpost.checkpoints.section import Sections, section_of
+from dagpost.clock import Clock
 from dagpost.data import Dataset
 from dagpost.errors import InputError
 from dagpost.graphs import consistent_extension
@@ -59,9 +60,10 @@ def _adjacency(marks: np.ndarray) -> Graph:
 
 def bootstrap(
     data: Dataset, model: Model, prior: GraphPrior, *, learner: Literal["pc", "ges"], particles: int, seed: int,
-    progress: bool | None = None, checkpoint: Sections | None = None,
+    progress: bool | None = None, checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` resamples of the rows, one graph from each; essential graphs without a DAG in them are dropped."""
+    """`particles` resamples of the rows, one graph from each; essential graphs without a DAG in them are dropped. When
+    the clock expires, fewer resamples, at least one."""
     if not model.has_evidence:
         raise InputError(f"the DAG bootstrap weighs graphs by their evidence, which {model.name!r} does not have")
     if prior.constraints is not None:
@@ -84,6 +86,9 @@ def bootstrap(
     with progress_bar(f"bootstrap-{learner}", particles, progress) as advance:
         advance(done)
         for resample in range(done, particles):
+            if classes and clock is not None and clock.expired:
+                break
+            done = resample + 1
             rows = rng.integers(data.observations, size=data.observations)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -98,7 +103,7 @@ def bootstrap(
             section.reached(partial(_state, dict(classes), data.nodes, facts))
     if not classes:
         raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
-    info = {"method": f"bootstrap-{learner}", "resamples": particles, "without_dag": dropped}
+    info = {"method": f"bootstrap-{learner}", "resamples": done, "without_dag": dropped}
     return weighed(np.stack(list(classes.values())), data, model, prior, info)
 
 

@@ -22,6 +22,10 @@ class CheckpointWarning(UserWarning):
     """A run goes on, but not from the state, or not with the safety, that was asked for."""
 
 
+class WeightingWarning(UserWarning):
+    """Other weights were asked for than the ones that are right."""
+
+
 def printable(name: object) -> str:
     """The name as it can be shown in a terminal: control characters escaped."""
     text = str(name)

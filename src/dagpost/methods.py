@@ -13,6 +13,7 @@ import jax
 from dagpost.automatic import auto
 from dagpost.bootstrap import bootstrap
 from dagpost.checkpoints import Checkpoint, Recorder, describe, recording, versions
+from dagpost.clock import Clock
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.dibs import Settings, default_settings, infer, paper_settings
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
@@ -39,6 +40,7 @@ class Common(NamedTuple):
     draws: int
     steps: int | None
     seed: int
+    clock: Clock
     checkpoint: Recorder | None = None
 
 
@@ -66,16 +68,16 @@ def _dibs(method: str, preset: Callable[..., Settings]) -> Method:
         watch = {k: options.pop(k) for k in WATCHING if k in options}
         changes = options if c.steps is None else {**options, "steps": c.steps}
         settings = preset(c.model, c.data.nodes, c.data.observations, **changes)
-        common = {"particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+        common = {"particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint, "clock": c.clock}
         return infer(c.data, c.model, c.prior, settings, method=method, **common, **watch)
 
     return run
 
 
 def _auto(c: Common, **options) -> Posterior:
-    _check(options, (*EFFORT, *WATCHING, *SETTINGS))
+    _check(options, ("start", *EFFORT, *WATCHING, *SETTINGS))
     common = {"particles": c.particles, "draws": c.draws, "steps": c.steps, "seed": c.seed}
-    common["checkpoint"] = c.checkpoint
+    common |= {"checkpoint": c.checkpoint, "clock": c.clock}
     return auto(c.data, c.model, c.prior, **common, **_gathered("effort", Effort, options))
 
 
@@ -87,7 +89,7 @@ def _gathered(name: str, kind: type, options: dict[str, Any]) -> dict[str, Any]:
 
 def _mc3(c: Common, **options) -> Posterior:
     _check(options, (*THINNING, "progress"))
-    common = {"particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+    common = {"particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint, "clock": c.clock}
     return mc3(c.data, c.model, c.prior, **common, **_gathered("thinning", Thinning, options))
 
 
@@ -95,6 +97,7 @@ def _joint_mc3(variant: Literal["m", "g"]) -> Method:
     def run(c: Common, **options) -> Posterior:
         _check(options, (*THINNING, "scale", "progress"))
         common = {"variant": variant, "particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+        common["clock"] = c.clock
         return joint_mc3(c.data, c.model, c.prior, **common, **_gathered("thinning", Thinning, options))
 
     return run
@@ -104,6 +107,7 @@ def _bootstrap(learner: Literal["pc", "ges"]) -> Method:
     def run(c: Common, **options) -> Posterior:
         _check(options, ("progress",))
         common = {"learner": learner, "particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+        common["clock"] = c.clock
         return bootstrap(c.data, c.model, c.prior, **common, **options)
 
     return run
@@ -152,6 +156,7 @@ def fit(
     draws: int = 1000,
     steps: int | None = None,
     seed: int = 0,
+    time_limit: float | None = None,
     interventions: Any = None,
     knowledge: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -171,8 +176,11 @@ def fit(
     a TOML file. Required and forbidden edges, tiers, roots, leaves and `max_parents` hold in every graph; methods that
     cannot see to that refuse.
 
-    Further options go to the method: for "auto" `precision`, the wanted standard error of an edge probability, and
-    the limits `max_moves` and `time_limit` (in seconds); for DiBS the fields of `dagpost.dibs.Settings`, a `callback`
+    `time_limit` bounds the whole run in seconds, compiling excepted (`post.info["compiling"]` says how long that was).
+    What there is when the time is up is returned, with the verdict that it deserves.
+
+    Further options go to the method: for "auto" `precision`, the wanted standard error of an edge probability, the
+    limit `max_moves`, and `start`, where the chains start; for DiBS the fields of `dagpost.dibs.Settings`, a `callback`
     that sees a `Snapshot` after `every` steps (`dp.History()` is one; with "auto" it then sees a `ChainSnapshot` after
     every batch of the chains), and `progress`; for MC³ and its variants `burn_in`, `thin` and
     `neighbourhood`. A seed fixes the result, unless a time limit ends the run.
@@ -197,7 +205,10 @@ def fit(
     key_from_seed(seed)
     if resume and checkpoint is None:
         raise InputError("resume=True: name the folder with the state to go on from, checkpoint=...")
+    clock = Clock(time_limit)
     if method == "exact":
+        if time_limit is not None:
+            raise InputError("method 'exact' is one calculation and keeps no time limit: leave `time_limit` out")
         if checkpoint is not None:
             raise InputError("method 'exact' is one calculation and keeps no checkpoints: leave `checkpoint` out")
         common = {"draws": draws, "seed": seed, "interventions": interventions, "knowledge": knowledge}
@@ -207,7 +218,7 @@ def fit(
     scored, graph_prior = as_model(model), informed(as_prior(prior), asked, table.names)
     scored.check(table)
     _check_memory(table.nodes, scored, method, particles, draws)
-    common = Common(table, scored, graph_prior, particles, draws, steps, seed)
+    common = Common(table, scored, graph_prior, particles, draws, steps, seed, clock)
     if checkpoint is None:
         post = METHODS[method](common, **options)
     else:
@@ -216,7 +227,10 @@ def fit(
             post = METHODS[method](common._replace(checkpoint=recorder), **options)
     asked_for = {"method": method, "particles": particles, "draws": draws, "steps": steps, "seed": seed}
     own = {name: value for name, value in options.items() if name not in WATCHING}
+    if time_limit is not None:
+        own["time_limit"] = time_limit
     post = with_provenance(post, table, {**asked_for, **own})
+    post = post.with_info(total_seconds=round(clock.seconds, 3), compiling=round(clock.compiling, 3))
     return post if asked is None else post.with_info(knowledge=asked.resolved(table.names).as_dict())
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.checkpoints import Checkpoint, Interrupted, recorder, section
+from dagpost import clock
+from dagpost.checkpoints import Checkpoint, Interrupted, recorder
 from dagpost.checkpoints.recorder import Recorder
 from dagpost.dibs.svgd import Diverged
 from dagpost.errors import CheckpointWarning, InputError
@@ -94,7 +95,7 @@ def interrupt(monkeypatch):
 def test_resumed_again_and_again(name, where, after, tmp_path, interrupt, monkeypatch):
     """Interrupted at boundaries or between them, so many of them after the last time; parts of any size."""
     whole = digest(fit(name))
-    monkeypatch.setattr(section, "PART_SECONDS", 0.01)
+    monkeypatch.setattr(clock, "PART_SECONDS", 0.01)
     kept = {"checkpoint": tmp_path / "state", "checkpoint_every": 1e-9}
     stops = 0
     for count in after:

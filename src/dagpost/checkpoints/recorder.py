@@ -12,7 +12,8 @@ from dagpost.checkpoints.checkpoint import Checkpoint
 from dagpost.checkpoints.container import State
 from dagpost.checkpoints.fingerprint import differences
 from dagpost.checkpoints.interruption import Interrupted, Note, noted_signals
-from dagpost.checkpoints.section import Pace, Section, Snapshot
+from dagpost.checkpoints.section import Section, Snapshot
+from dagpost.clock import Clock, Pace
 from dagpost.errors import CheckpointWarning, InputError
 
 
@@ -78,8 +79,8 @@ class _Recorded(Section):
     def check(self) -> None:
         self.recorder.check()
 
-    def parts(self, total: int) -> Iterator[int]:
-        return self.pace.parts(total)
+    def parts(self, total: int, clock: Clock | None = None) -> Iterator[int]:
+        return self.pace.parts(total, clock)
 
 
 @contextmanager

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from dagpost.checkpoints.container import State
-
-PART_SECONDS = 0.4
-"""How long a call may take, about, while somebody may want to end the run."""
+from dagpost.clock import Clock, Pace
 
 Snapshot = Callable[[], State]
 """Gives a state, the same one however late it is called."""
@@ -32,9 +29,11 @@ class Section:
     def check(self) -> None:
         """Between boundaries: end here if told to; the state of the last boundary is saved."""
 
-    def parts(self, total: int) -> Iterator[int]:
-        """An amount of work in parts that are short enough to be interrupted in between."""
-        if total > 0:
+    def parts(self, total: int, clock: Clock | None = None) -> Iterator[int]:
+        """An amount of work in parts that are short enough to be interrupted in between; they end with the clock."""
+        if clock is not None and clock.limit is not None:
+            yield from Pace().parts(total, clock)
+        elif total > 0:
             yield total
 
 
@@ -50,23 +49,3 @@ class Sections(Protocol):
 def section_of(sections: Sections | None, name: str) -> Section:
     """The stage of this name, of a run that may have no checkpoints."""
     return NOWHERE if sections is None else sections.section(name)
-
-
-class Pace:
-    """How much work takes about `PART_SECONDS`, learned on the way."""
-
-    def __init__(self):
-        self.amount = 1
-
-    def parts(self, total: int) -> Iterator[int]:
-        """The total in parts."""
-        while total > 0:
-            part = min(self.amount, total)
-            began = time.perf_counter()
-            yield part
-            took = time.perf_counter() - began
-            total -= part
-            if took > PART_SECONDS:
-                self.amount = max(1, part // 2)
-            elif took < PART_SECONDS / 2 and part == self.amount:
-                self.amount *= 2

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from dagpost.checkpoints.section import Sections, section_of
+from dagpost.clock import Clock
 from dagpost.data import Dataset
 from dagpost.dibs.particles import to_posterior
 from dagpost.dibs.settings import Settings
@@ -18,6 +19,12 @@ from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import key_from_seed
+
+
+STEPS_SHARE = 0.7
+"""Of a time limit, for the steps; the rest is for the moves."""
+CLOSING_SHARE = 0.95
+"""Of a time limit, where there are no moves to follow; the rest is for scoring the particles."""
 
 
 class Prepared(NamedTuple):
@@ -80,14 +87,17 @@ def infer(
     every: int | None = None,
     progress: bool | None = None,
     checkpoint: Sections | None = None,
+    clock: Clock | None = None,
 ) -> Posterior:
-    """Run DiBS with the given settings."""
+    """Run DiBS with the given settings; when `clock` leaves no time for all steps and moves, fewer are made."""
     whole_number("particles", particles, least=1)
     target, used, stats = prepare(model, prior, settings, data, particles)
     key_start, key_end = jax.random.split(key_from_seed(seed))
     state = initial_state(target, key_start, particles, data.nodes)
     every = every or max(1, settings.steps // 20)
+    clock = clock or Clock()
+    for_steps = clock.until(STEPS_SHARE if settings.moves else CLOSING_SHARE)
     with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:
-        state: State = run(target, state, used, every, callback, advance, section_of(checkpoint, "dibs"))
+        state: State = run(target, state, used, every, callback, advance, section_of(checkpoint, "dibs"), for_steps)
     moves = section_of(checkpoint, "moves")
-    return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress, moves)
+    return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress, moves, clock)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dagpost.checkpoints import NOWHERE, Section
+from dagpost.clock import Clock
 from dagpost.data import Dataset
 from dagpost.dibs.svgd import Snapshot
 from dagpost.dibs.target import Target
@@ -23,9 +24,10 @@ from dagpost.typing import Key
 
 def to_posterior(
     target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str,
-    progress: bool | None = None, section: Section = NOWHERE,
+    progress: bool | None = None, section: Section = NOWHERE, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted.
+    """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted. A run that its time
+    limit has cut short keeps cyclic particles, repaired, where it would have none otherwise.
 
     Where a number of parents is too large by what is known, the weakest go first; required edges never do.
     """
@@ -37,7 +39,9 @@ def to_posterior(
         scores = np.stack([known.strength(s) for s in scores])
         graphs = np.stack([with_few_parents(g, s, known.most_parents) for g, s in zip(graphs, scores)])
     acyclic = is_acyclic(graphs)
-    if settings.cyclic == "repair":
+    cut_short = clock is not None and clock.limit is not None and last.made < last.steps
+    handling = "repair" if cut_short and not acyclic.any() else settings.cyclic
+    if handling == "repair":
         graphs = np.stack([g if ok else without_cycles(g, s) for g, ok, s in zip(graphs, acyclic, scores)])
         kept = np.arange(len(graphs))
     else:
@@ -51,7 +55,7 @@ def to_posterior(
     moves = settings.moves if target.prior.decomposes else 0
     if moves:
         with progress_bar(f"{method}, {moves:,} moves for each particle", len(graphs), progress) as done:
-            graphs = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done, section)
+            graphs, moves = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done, section, clock)
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
     if settings.collapsed and model.has_parameters:
@@ -66,11 +70,21 @@ def to_posterior(
         log_joint=joint,
         info={
             "method": method,
-            "steps": last.step,
+            "steps": last.made,
             "particles": len(last.z),
             "cyclic": int((~acyclic).sum()),
-            "cyclic_handling": settings.cyclic,
+            "cyclic_handling": handling,
             "collapsed": settings.collapsed,
             "moves": moves,
+            "sample": moves > 0,
+            "ended_by": "limit" if cut_short or moves < settings.moves else "steps",
+            **({"verdict": _cut_short(last, moves, settings.moves)} if cut_short or moves < settings.moves else {}),
         },
     )
+
+
+def _cut_short(last: Snapshot, moves: int, wanted: int) -> str:
+    made = f"{last.made:,} of {last.steps:,} steps"
+    if wanted:
+        made += f" and {moves:,} of {wanted:,} moves for each particle"
+    return f"The time limit cut DiBS short after {made}: take this for a first look, or give it more time."

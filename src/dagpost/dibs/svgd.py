@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from dagpost.checkpoints import NOWHERE, Section
 from dagpost.checkpoints import State as Saved
 from dagpost.checkpoints.trees import packed, unpacked
+from dagpost.clock import Clock
 from dagpost.compiling import jitted
 from dagpost.dibs.kernels import directions
 from dagpost.dibs.latent import edge_probabilities, limiting_graph
@@ -27,7 +29,8 @@ from dagpost.typing import Key
 class State(NamedTuple):
     """Where a run stands; everything that it takes to go on."""
 
-    step: Any
+    step: Any  # how many have been made
+    position: Any  # on the schedules; the same, unless a time limit shortens the run
     key: Any
     z: Any
     theta: Any
@@ -35,10 +38,11 @@ class State(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What a callback sees after `step` steps."""
+    """What a callback sees at `step` of `steps`; `made` is smaller where a time limit shortens the run."""
 
     step: int
     steps: int
+    made: int
     alpha: float
     beta: float
     z: np.ndarray
@@ -69,55 +73,88 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
     if not settings.collapsed:
         draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
         theta = draw(jax.random.split(key_theta, particles))
-    return State(jnp.zeros((), dtype=int), key_run, z, theta, settings.optimiser().init((z, theta)))
+    start = jnp.zeros((), dtype=int), jnp.zeros((), dtype=float)
+    return State(*start, key_run, z, theta, settings.optimiser().init((z, theta)))
 
 
-def step(target: Target, state: State, stats: Any) -> State:
-    """One step of every particle."""
+def step(target: Target, state: State, stats: Any, pace: Any = 1.0) -> State:
+    """One step of every particle; the schedules go on by `pace`."""
     settings = target.settings
     key_gradient, key_next = jax.random.split(state.key)
-    alpha, beta = settings.alpha(state.step), settings.beta(state.step)
+    alpha, beta = settings.alpha(state.position), settings.beta(state.position)
     by_z, by_theta = gradients(target, key_gradient, state.z, state.theta, alpha, beta, stats)
     phi = directions(state.z, state.theta, by_z, by_theta, settings.bandwidth_z, settings.bandwidth_theta)
     downhill = jax.tree.map(jnp.negative, phi)
     updates, optimiser = settings.optimiser().update(downhill, state.optimiser)
     z, theta = jax.tree.map(jnp.add, (state.z, state.theta), updates)
-    return State(state.step + 1, key_next, z, theta, optimiser)
+    return State(state.step + 1, state.position + pace, key_next, z, theta, optimiser)
 
 
 @partial(jitted, static_argnums=0)
-def _several(target: Target, state: State, stats: Any, count: Any) -> tuple[State, Any]:
+def _several(target: Target, state: State, stats: Any, count: Any, pace: Any) -> tuple[State, Any]:
     """The state after `count` steps, and whether it is finite. `count` is traced: one compilation serves any number."""
-    state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)
+    state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats, pace), state)
     leaves = jax.tree.leaves((state.z, state.theta))
     return state, jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]))
 
 
 def run(
     target: Target, state: State, stats: Any, every: int, callback: Callback | None = None,
-    advance: Advance = lambda amount: None, section: Section = NOWHERE,
+    advance: Advance = lambda amount: None, section: Section = NOWHERE, clock: Clock | None = None,
 ) -> State:  # fmt: skip
     """All remaining steps; after every `every` steps `advance` hears of them and `callback` sees the particles.
 
     Exactly `settings.steps` steps are run, whether or not `every` divides them. How many of them are one call makes
-    no difference to the result, so a run may be split, saved and taken up anywhere.
+    no difference to the result, so a run may be split, saved and taken up anywhere. Where the clock leaves no time for
+    all of them, fewer steps go through the same schedules (`_Stretch`).
     """
+    clock = clock or Clock()
     stats = jax.tree.map(jnp.asarray, stats)
     if section.found is not None:
         state = unpacked(state, section.found.arrays)
-    done, steps = int(state.step), target.settings.steps
+    done, steps = float(state.position), target.settings.steps
+    stretch = _Stretch(clock)
     advance(done)
-    while done < steps:
-        for count in section.parts(min(every - done % every, steps - done)):
-            following, finite = _several(target, state, stats, count)
+    while done < steps - 0.5 and not clock.expired:
+        pace, shown = stretch.pace(steps - done), done
+        stop = min(every * (int(done + 0.5) // every + 1), steps)
+        for count in section.parts(max(1, math.ceil((stop - done) / pace - 1e-3)), clock):
+            began = clock.seconds
+            following, finite = _several(target, state, stats, count, pace)
             if not finite:
-                raise Diverged(f"a particle became infinite between steps {done} and {done + count}", state)
-            state, done = following, done + count
-            advance(count)
+                raise Diverged(f"a particle became infinite between steps {done:.0f} and {done + count:.0f}", state)
+            advance(float(following.position) - done)
+            state, done = following, float(following.position)
+            stretch.saw(count, clock.seconds - began)
             section.reached(partial(_saved, state))
-        if callback is not None:
+            if not stretch.fits(pace, steps - done):
+                break
+        if callback is not None and (int(done + 0.5) // every > int(shown + 0.5) // every or done >= steps - 0.5):
             callback(snapshot(target, state))
+        elif done == shown:
+            break  # the next step would end too late
     return state
+
+
+class _Stretch:
+    """How fast the schedules have to go on so that they end with the clock."""
+
+    def __init__(self, clock: Clock):
+        self.clock, self.steps, self.seconds = clock, 0, 0.0
+
+    def saw(self, steps: int, seconds: float) -> None:
+        """So many steps took so long."""
+        self.steps, self.seconds = self.steps + steps, self.seconds + seconds
+
+    def pace(self, left: float) -> float:
+        """1, or more where the clock leaves no time for the steps that are left."""
+        if self.clock.limit is None or self.steps == 0:
+            return 1.0
+        affordable = max(self.clock.left * self.steps / max(self.seconds, 1e-9), 1.0)
+        return max(1.0, left / affordable)
+
+    def fits(self, pace: float, left: float) -> bool:
+        return self.clock.limit is None or 0.8 * self.pace(left) <= pace <= max(1.0, 1.5 * self.pace(left))
 
 
 def _saved(state: State) -> Saved:
@@ -128,7 +165,7 @@ def _saved(state: State) -> Saved:
 def _look(target: Target, state: State) -> tuple[Any, ...]:
     settings = target.settings
     scores = jax.vmap(settings.embedding.scores)(state.z)
-    last = jnp.maximum(state.step - 1, 0)
+    last = jnp.maximum(state.position - 1, 0)
     alpha = settings.alpha(last)
     probabilities = jax.vmap(lambda s: edge_probabilities(s, alpha, target.known))(scores)
     return alpha, settings.beta(last), probabilities, limiting_graph(scores, target.known)
@@ -138,8 +175,9 @@ def snapshot(target: Target, state: State) -> Snapshot:
     """The state in plain arrays."""
     alpha, beta, probabilities, graphs = jax.tree.map(np.asarray, _look(target, state))
     return Snapshot(
-        step=int(state.step),
+        step=round(float(state.position)),
         steps=target.settings.steps,
+        made=int(state.step),
         alpha=float(alpha),
         beta=float(beta),
         z=np.asarray(state.z),

@@ -108,35 +108,57 @@ def find_cycle(graph: Graph) -> list[int] | None:
         walk.append(parent)
 
 
+LARGEST_GRADIENT = 1e12
+"""Of `h`, by an edge. With edge probabilities of 1/2 it is 1.5^(d-1): beyond 68 nodes it is scaled down to this, which
+keeps its squares finite in single precision; optimisers that divide by a gradient's size do not notice."""
+
+
 def cyclicity(graph: Float[Array, "d d"]) -> Float[Array, ""]:
     """`h(G) = tr[(I + G/d)^d] - d`, equation 4: zero for DAGs, differentiable for soft graphs.
 
-    A k-cycle on d nodes has `h = sum_m C(d, m) k / d^m` over the multiples m <= d of k.
+    A k-cycle on d nodes has `h = sum_m C(d, m) k / d^m` over the multiples m <= d of k. Where `h` is too large for
+    single precision (dense soft graphs on more than 200 nodes) it is infinite, its gradient is not.
     """
     return _cyclicity(jnp.asarray(graph))
 
 
 def _power(graph, exponent: int):
+    """`(I + G/d)^exponent` as a matrix with entries of at most 1, or as they are where they are smaller than that, and
+    the logarithm of its factor: by repeated squaring, scaled on the way so that nothing overflows."""
     d = graph.shape[-1]
-    return jnp.linalg.matrix_power(jnp.eye(d, dtype=graph.dtype) + graph / d, exponent)
+
+    def scaled(matrix, log_factor):
+        largest = jnp.maximum(jnp.max(jnp.abs(matrix)), 1.0)
+        return matrix / largest, log_factor + jnp.log(largest)
+
+    result, log_result = jnp.eye(d, dtype=graph.dtype), jnp.zeros((), graph.dtype)
+    square, log_square = scaled(jnp.eye(d, dtype=graph.dtype) + graph / d, jnp.zeros((), graph.dtype))
+    while exponent:
+        if exponent % 2:
+            result, log_result = scaled(result @ square, log_result + log_square)
+        exponent //= 2
+        if exponent:
+            square, log_square = scaled(square @ square, 2 * log_square)
+    return result, log_result
 
 
 @jax.custom_vjp
 def _cyclicity(graph):
-    return jnp.trace(_power(graph, graph.shape[-1])) - graph.shape[-1]
+    return _cyclicity_forward(graph)[0]
 
 
 def cyclicity_gradient(graph: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """`dh/dG = ((I + G/d)^(d-1))^T`: one matrix power, no backward pass."""
-    return _power(jnp.asarray(graph), graph.shape[-1] - 1).T
+    """`dh/dG = ((I + G/d)^(d-1))^T`: one matrix power, no backward pass; no entry above `LARGEST_GRADIENT`."""
+    return _cyclicity_forward(jnp.asarray(graph))[1]
 
 
 def _cyclicity_forward(graph):
     d = graph.shape[-1]
-    power = _power(graph, d - 1)
+    power, log_factor = _power(graph, d - 1)
     # tr[(I + G/d)^d] = sum_ij (I + G/d)_ij ((I + G/d)^(d-1))_ji
     step = jnp.eye(d, dtype=graph.dtype) + graph / d
-    return jnp.sum(step * power.T) - d, power.T
+    value = jnp.exp(log_factor) * jnp.sum(step * power.T) - d
+    return value, jnp.exp(jnp.minimum(log_factor, np.log(LARGEST_GRADIENT))) * power.T
 
 
 _cyclicity.defvjp(_cyclicity_forward, lambda gradient, cotangent: (cotangent * gradient,))

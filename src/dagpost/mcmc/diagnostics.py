@@ -1,4 +1,4 @@
-"""Can a run be trusted? Split-R̂ and effective sample sizes of edges and of the log posterior, by ArviZ."""
+"""Can a run be trusted? Split-R̂ and effective sample sizes of edges and of the log posterior."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dagpost.typing import Graphs
-
-LARGEST_RHAT = 1.05
+LARGEST_RHAT = 1.01
+"""Above it chains disagree (Vehtari, Gelman, Simpson, Carpenter and Bürkner, 2021)."""
 SMALLEST_ESS = 400.0
+RARE = 0.02
+"""Edges that are rarer, or more certain, say little about mixing."""
+FEWEST_BATCHES = 4
+"""From which a standard error can be told."""
 
 
 class Diagnostics(NamedTuple):
@@ -32,65 +35,83 @@ class Diagnostics(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One plain sentence."""
-        figures = (
-            f"largest split-R̂ {max(self.rhat, self.rhat_log_posterior):.3f}, "
-            f"smallest effective sample size {min(self.ess, self.ess_log_posterior):.0f}"
-        )
+        """One plain sentence: whether to trust the run, and what failed."""
+        rhat, ess = max(self.rhat, self.rhat_log_posterior), min(self.ess, self.ess_log_posterior)
+        figures = f"largest split-R̂ {rhat:.3f}, smallest effective sample size {ess:.0f}"
         if self.trusted:
             return f"The chains agree ({figures}); edge probabilities are good to about ±{2 * self.error:.3f}."
+        failed = []
+        if not rhat <= LARGEST_RHAT:
+            failed.append(f"the chains disagree (largest split-R̂ {rhat:.3f}, at most {LARGEST_RHAT} is asked for)")
+        if not ess >= SMALLEST_ESS:
+            failed.append(f"they are too short (effective sample size {ess:.0f}, {SMALLEST_ESS:.0f} is asked for)")
         return (
-            f"Do not trust this run yet: the chains have not mixed ({figures}). "
-            "Let it run longer (max_moves) or compare runs with other seeds."
+            f"Do not trust this run yet: {' and '.join(failed)}. "
+            "Let it run longer (time_limit, max_moves) or compare runs with other seeds."
         )
 
 
 def diagnose(
-    graphs: Graphs, log_posterior: Float[np.ndarray, "e n"], batches: Float[np.ndarray, "e b d d"]
+    frequencies: Float[np.ndarray, "e b d d"], rounds: int, log_posterior: Float[np.ndarray, "e n"]
 ) -> Diagnostics:
-    """From some draws of every chain, (e, n, d, d), their log posterior, and edge frequencies over successive batches
-    of all rounds.
+    """From the frequency of every edge in successive batches of `rounds` rounds, and some draws of the log posterior.
 
-    R̂ and effective sample sizes speak of the draws; edges that every chain has always, or never, have nothing to vary.
-    Where one chain always has an edge and another never, R̂ is infinite. The standard error speaks of the average over
-    all rounds: batch means vary as that average does.
+    Every round counts, not only the graphs that are kept. The variance of a 0/1 variable follows from its mean, so
+    split-R̂ over all rounds needs the means of half-chains alone:
+
+        W = mean of m (1 - m) n / (n - 1),  R̂² = (n - 1) / n + Var(m) / W,
+
+    with m the edge's frequency in each half-chain of n rounds. Half-chains that stand still in different places have
+    W = 0 and an infinite R̂. The effective sample size is p (1 - p) / error², with the standard error of batch means.
     """
     from arviz_stats.base.array import array_stats
 
+    e, b, d, _ = frequencies.shape
+    if b < FEWEST_BATCHES or log_posterior.shape[1] < FEWEST_BATCHES:
+        return Diagnostics(np.inf, 0.0, 0.5, np.inf, 0.0)
     rhat_density, ess_density = (_number(f(log_posterior)) for f in (array_stats.rhat, array_stats.ess))
-    e, n = graphs.shape[:2]
-    edges = np.moveaxis(graphs.reshape(e, n, -1), -1, 0).astype(float)
-    share = edges.mean(axis=2)  # by edge and chain
-    moving = (share.min(axis=1) < 1) & (share.max(axis=1) > 0)
+    if np.ptp(log_posterior) == 0:  # nothing varies: one graph has it all
+        rhat_density, ess_density = 1.0, float(e * b * rounds)
+    p = frequencies.mean(axis=(0, 1))
+    moving = (p > 0) & (p < 1)
     if not moving.any():
-        return Diagnostics(1.0, float(e * n), _error(batches), rhat_density, ess_density)
-    if (moving & np.isin(share, (0.0, 1.0)).all(axis=1)).any():  # chains that stand still in different places
-        return Diagnostics(np.inf, float(e), 0.5, rhat_density, ess_density)
-    overall = share.mean(axis=1)
-    common = moving & (np.minimum(overall, 1 - overall) >= 0.02)  # rarer edges say little about mixing
-    judged = edges[common if common.any() else moving]
-    # rank-normalised R̂ of a 0/1 variable is dominated by ties: the plain split version speaks of its mean
-    rhat = np.asarray(array_stats.rhat(judged, chain_axis=1, draw_axis=2, method="split"))
-    ess = np.asarray(array_stats.ess(judged, chain_axis=1, draw_axis=2, method="mean"))
-    return Diagnostics(float(np.nanmax(rhat)), float(np.nanmin(ess)), _error(batches), rhat_density, ess_density)
+        return Diagnostics(1.0, float(e * b * rounds), 0.0, rhat_density, ess_density)
+    common = moving & (np.minimum(p, 1 - p) >= RARE)
+    judged = common if common.any() else moving
+    error = edge_errors(frequencies)
+    with np.errstate(divide="ignore"):
+        ess = p[judged] * (1 - p[judged]) / error[judged] ** 2
+    # more than one draw a round is no use, and a batch mean that happens to vary less is luck
+    smallest = float(np.minimum(np.nan_to_num(ess, nan=0.0), e * b * rounds).min())
+    largest = float(split_rhat(frequencies, rounds)[judged].max())
+    return Diagnostics(largest, smallest, float(np.nan_to_num(error, nan=0.5).max()), rhat_density, ess_density)
 
 
-def edge_errors(batches: Float[np.ndarray, "e b d d"]) -> Float[np.ndarray, "d d"]:
+def split_rhat(frequencies: Float[np.ndarray, "e b d d"], rounds: int) -> Float[np.ndarray, "d d"]:
+    """Split-R̂ of every edge over all rounds; 1 where an edge never varies."""
+    half = frequencies.shape[1] // 2
+    halves = np.concatenate([frequencies[:, :half], frequencies[:, -half:]])
+    means, n = halves.mean(axis=1), half * rounds
+    within = (means * (1 - means)).mean(axis=0) * n / max(n - 1, 1)
+    between = means.var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(between > 0, between / within, 0.0)
+    return np.maximum(np.sqrt((n - 1) / n + ratio), 1.0)
+
+
+def edge_errors(frequencies: Float[np.ndarray, "e b d d"]) -> Float[np.ndarray, "d d"]:
     """The standard error of every edge's overall frequency; 0 for edges that no batch saw come or go."""
     from arviz_stats.base.array import array_stats
 
-    e, b, d, _ = batches.shape
-    means = np.moveaxis(batches.reshape(e, b, -1), -1, 0)
+    e, b, d, _ = frequencies.shape
+    means = np.moveaxis(frequencies.reshape(e, b, -1), -1, 0)
     moving = means.std(axis=(1, 2)) > 0
     out = np.zeros(d * d)
-    if moving.any():
+    if b < FEWEST_BATCHES:
+        out[moving] = 0.5
+    elif moving.any():
         out[moving] = np.asarray(array_stats.mcse(means[moving], chain_axis=1, draw_axis=2))
     return out.reshape(d, d)
-
-
-def _error(batches: Float[np.ndarray, "e b d d"]) -> float:
-    """The largest of them."""
-    return float(np.nanmax(edge_errors(batches)))
 
 
 def _number(value: Any) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from dagpost.checkpoints import NOWHERE, Section
+from dagpost.clock import Clock
 from dagpost.mcmc.bitsets import copy_row, holds, words_for
 from dagpost.mcmc.exchange import exchange_move
 from dagpost.mcmc.families import FamilyCache, empty_cache, store
@@ -66,6 +67,7 @@ class Ensemble(NamedTuple):
 class Record(NamedTuple):
     """What level 0 of every ensemble looked like in one run."""
 
+    rounds: int  # that were made
     log_posterior: np.ndarray  # (e, rounds)
     graphs: Graphs  # (e, kept, d, d)
 
@@ -218,9 +220,10 @@ def _answer(ensemble: Ensemble, scoring: Scoring) -> None:
 
 def advance(
     ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1,
-    section: Section = NOWHERE,
+    section: Section = NOWHERE, clock: Clock | None = None,
 ) -> Record:  # fmt: skip
-    """Run every ensemble for this many rounds; counts and occupancy go on from where they were."""
+    """Run every ensemble for this many rounds, or until the clock expires; counts and occupancy go on from where they
+    were."""
     size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
     heats = np.asarray(heats, dtype=np.float64)
     traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
@@ -236,16 +239,19 @@ def advance(
         ensemble.clock[0] = 0
     with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool:
         until = 0
-        for part in section.parts(rounds):
+        for part in section.parts(rounds, clock):
             until += part
             list(pool.map(one, range(size), repeat(until)))
             section.check()
-    return Record(traces, graphs_of(kept))
+    return Record(until, traces[:, :until], graphs_of(kept[:, : until // thin]))
 
 
-def moved(chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NOWHERE) -> Graphs:
-    """The DAGs of untempered chains after this many moves of one kind."""
-    for part in section.parts(moves):
+def moved(
+    chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NOWHERE,
+    clock: Clock | None = None,
+) -> Graphs:  # fmt: skip
+    """The DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
+    for part in section.parts(moves, clock):
         advance(chains, scoring, UNTEMPERED, recipe(**{kind: part}), 1, section=section)
     return graphs_of(np.stack([chain.parents[0] for chain in chains]))
 
@@ -280,7 +286,7 @@ def graphs_of(parents: np.ndarray) -> Graphs:
 
 
 def forget(ensembles: Sequence[Ensemble]) -> None:
-    """Start counting anew: what came before was warm-up."""
+    """Reset the counters after warm-up."""
     for e in ensembles:
         for counts in (e.tried, e.accepted, e.swaps_tried, e.swaps_accepted, e.occupancy):
             counts[:] = 0

@@ -18,6 +18,7 @@ from jax import lax
 from dagpost.checkpoints import State
 from dagpost.checkpoints.section import Sections, section_of
 from dagpost.checkpoints.trees import packed, unpacked
+from dagpost.clock import Clock
 from dagpost.compiling import jitted
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
@@ -126,14 +127,15 @@ def several_steps(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_ra
 def joint_mc3(
     data: Dataset, model: Model, prior: GraphPrior, *, variant: Literal["m", "g"], particles: int, seed: int,
     thinning: Thinning, scale: float | None = None, progress: bool | None = None,
-    checkpoint: Sections | None = None,
+    checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` pairs of a graph and its parameters from one chain.
+    """`particles` pairs of a graph and its parameters from one chain; fewer when the clock expires, at least one.
 
     Unless `scale` is given, the random walk's is adapted to an acceptance of 0.2 during burn-in. It never falls below
     the published one: where graphs alone are accepted more rarely than that, as in M-MC³, it would shrink to nothing.
     """
     name, d = f"{variant}-mc3", data.nodes
+    clock = clock or Clock()
     first_scale = starting_scale(variant, model, d) if scale is None else positive("scale", scale)
     least = float(np.log(first_scale))
     stats = jax.tree.map(jnp.asarray, model.summarise(data))
@@ -146,7 +148,7 @@ def joint_mc3(
         chain, graphs, thetas, warmed = _restored(section.found, chain)
 
     def several(chain: Chain, count: int, rate: float) -> Chain:
-        for part in section.parts(count):
+        for part in section.parts(count, clock):
             chain = jax.block_until_ready(several_steps(kernel, chain, stats, part, rate, least))
             section.check()
         return chain
@@ -157,18 +159,23 @@ def joint_mc3(
         for part in range(warmed, len(warm_up)):
             rate = 0.0 if scale is not None else adaptation(part, len(warm_up))
             chain = several(chain, warm_up[part], rate)
+            if clock.expired:
+                break
             bar(warm_up[part])
             section.reached(partial(_state, chain, graphs, thetas, 0, part + 1))
         if not graphs:
             chain = chain._replace(accepted=jnp.zeros(()), tried=jnp.zeros(()))
         while len(graphs) < particles:
             chain = several(chain, thinning.thin, 0.0)
+            if clock.expired and graphs:
+                break
             graphs.append(np.asarray(chain.graph) > 0.5)
             thetas.append(jax.tree.map(np.asarray, chain.theta))
             bar(thinning.thin)
             section.reached(partial(_state, chain, graphs, thetas, len(graphs), len(warm_up)))
     thetas = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)
-    return joint_posterior(kernel, data, np.stack(graphs), thetas, thinning, chain)
+    post = joint_posterior(kernel, data, np.stack(graphs), thetas, thinning, chain)
+    return post.with_info(**thinning.ended(len(graphs), particles))
 
 
 def kernel_of(model: Model, prior: GraphPrior, variant: str, thinning: Thinning) -> Kernel:
@@ -211,9 +218,11 @@ def joint_posterior(
         log_joint=log_joint_of(graphs, theta, kernel.model, kernel.prior, kernel.model.summarise(data)),
         info={
             "method": f"{kernel.variant}-mc3",
+            "sample": True,
+            "collapsed": False,
             **thinning.info,
             "scale": float(jnp.exp(last.log_scale)),
-            "acceptance": float(last.accepted / last.tried),
+            "acceptance": float(last.accepted / max(float(last.tried), 1.0)),
         },
     )
 

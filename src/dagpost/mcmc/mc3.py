@@ -9,6 +9,7 @@ import numpy as np
 
 from dagpost.checkpoints import State
 from dagpost.checkpoints.section import Sections, section_of
+from dagpost.clock import Clock
 from dagpost.data import Dataset
 from dagpost.mcmc.ensembles import forget, moved, restored, saved, start
 from dagpost.mcmc.scoring import scorer_for
@@ -23,9 +24,10 @@ from dagpost.typing import Graph
 
 def mc3(
     data: Dataset, model: Model, prior: GraphPrior, *, particles: int, seed: int, thinning: Thinning,
-    progress: bool | None = None, checkpoint: Sections | None = None,
+    progress: bool | None = None, checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` graphs of one chain that starts at a DAG of the prior."""
+    """`particles` graphs of one chain that starts at a DAG of the prior; fewer when the clock expires, at least one."""
+    clock = clock or Clock()
     stats = model.summarise(data)
     scoring = scorer_for(model, prior, stats, data.nodes)
     key_start, key_chain, key_theta = jax.random.split(key_from_seed(seed), 3)
@@ -41,18 +43,23 @@ def mc3(
     with progress_bar(f"mc3, {total:,} moves", total, progress) as bar:
         bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
         for moves in warm_up[warmed:]:
-            moved([chain], scoring, kind, moves, section)
+            moved([chain], scoring, kind, moves, section, clock)
+            if clock.expired:
+                break
             bar(moves)
             warmed += 1
             section.reached(partial(_state, saved([chain]), graphs, 0, data.nodes, warmed))
         if not graphs:
             forget([chain])
         while len(graphs) < particles:
-            graphs.append(moved([chain], scoring, kind, thinning.thin, section)[0])
+            latest = moved([chain], scoring, kind, thinning.thin, section, clock)[0]
+            if clock.expired and graphs:
+                break
+            graphs.append(latest)
             bar(thinning.thin)
             section.reached(partial(_state, saved([chain]), graphs, len(graphs), data.nodes, warmed))
-    acceptance = float(chain.accepted.sum() / chain.tried.sum())
-    info = {"method": "mc3", **thinning.info, "acceptance": acceptance}
+    acceptance = float(chain.accepted.sum() / max(chain.tried.sum(), 1))
+    info = {"method": "mc3", **thinning.info, "acceptance": acceptance, **thinning.ended(len(graphs), particles)}
     return posterior_of_draws(np.stack(graphs), data.names, model, prior, stats, key_theta, info)
 
 

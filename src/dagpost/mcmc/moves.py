@@ -1,4 +1,5 @@
-"""Moves between DAGs. Each leaves `p(G) p(D | G)^heat` invariant.
+"""Moves between DAGs. Each leaves `[p(G) p(D | G)]^heat q(G)^(1 - heat)` invariant, with the sparse reference q of
+`scoring.py`; at heat 1 that is the posterior.
 
 * `pair_move`: two nodes have no edge, i -> j or j -> i; propose one of the other two states, each with probability 1/2.
   The proposal is symmetric, so no neighbourhoods need counting.

@@ -15,7 +15,8 @@ NEGLIGIBLE = 45.0  # nats below the sum so far: a share of 3e-20
 
 @njit(cache=True)
 def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratch, out, drawn):
-    """Draw a set of at most `most` of the first `n` allowed nodes, with probability `∝ p(set) p(x_j | set)^heat`.
+    """Draw a set of at most `most` of the first `n` allowed nodes, with probability proportional to
+    `[p(set) p(x_j | set)]^heat q(set)^(1 - heat)`, q being the reference of `scoring.py`.
 
     `required` is a node that must be in the set (or -1); it counts. One pass over all sets: each takes the place of the
     one held so far with the probability of its share in the sum (a weighted reservoir of one). Returns whether all

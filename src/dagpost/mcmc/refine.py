@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from jaxtyping import Float
 
 from dagpost.checkpoints import NOWHERE, Section, State
 from dagpost.checkpoints.section import Sections, section_of
+from dagpost.clock import Clock
 from dagpost.errors import positive, whole_number
 from dagpost.mcmc.diagnostics import Diagnostics, diagnose, edge_errors
 from dagpost.mcmc.ensembles import (
@@ -42,42 +42,40 @@ MOST_FOR_PAIRS = 2_000_000_000
 PATIENCE = 3  # times that for chains that are not settled
 SETTLED = 0.01  # standard error of an edge probability
 LARGE = 16  # nodes from which on exchanges and relocations pay; with 12 they take time from moves that do more
+LADDER_SHARE = 0.2  # of a time limit, at most, for adapting the temperatures
+CHAINS_SHARE = 0.95  # of a time limit; what is left is for drawing parameters
+LONGEST_ROUND = 2000  # moves of one kind before levels exchange their graphs
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long to run: until the largest standard error of an edge probability falls below `precision` and the chains
-    agree, but for no more than `max_moves` moves of all chains (None: as `allowed` has it) and no longer than
-    `time_limit` seconds. Where `max_moves` is not set, chains that do not agree, or to less than `SETTLED`, go on for
-    `PATIENCE` times as long. A run that a clock has ended need not end there a second time; the other limits repeat.
+    agree, but for no more than `max_moves` moves of all chains (None: as `allowed` has it). Where `max_moves` is not
+    set, chains that do not agree, or to less than `SETTLED`, go on for `PATIENCE` times as long. A time limit of the
+    run holds as well; a run that a clock has ended need not end there a second time, the other limits repeat.
     """
 
     precision: float = 0.004
     max_moves: int | None = None
-    time_limit: float | None = None
     ensembles: int = 4
 
     def __post_init__(self):
         positive("precision", self.precision)
         if self.max_moves is not None:
             whole_number("max_moves", self.max_moves, least=1)
-        if self.time_limit is not None:
-            positive("time_limit", self.time_limit)
         whole_number("ensembles", self.ensembles, least=2)
 
     def allowed(self, d: int, settled: bool) -> float:
-        """Moves: 300 million with 20 nodes, 1.9 thousand million with 50, if that is enough."""
+        """Moves: 300 million with 20 nodes, 1.9 billion with 50, if that is enough."""
         if self.max_moves is not None:
             return self.max_moves
         usual = max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
         return usual if settled else PATIENCE * usual
 
-    def share(self, d: int, settled: bool, moves: float, seconds: float) -> float:
+    def share(self, d: int, settled: bool, moves: float, seconds: float, limit: float | None) -> float:
         """How much of what is allowed so many moves and seconds are; 1 is all of it."""
         by_moves = moves / self.allowed(d, settled)
-        if self.time_limit is None:
-            return by_moves
-        return max(by_moves, seconds / (0.95 * self.time_limit))  # blocks do not end to the second
+        return by_moves if limit is None else max(by_moves, seconds / limit)
 
 
 @dataclass(frozen=True)
@@ -92,17 +90,19 @@ class Refined:
 
 def refine(
     graphs: Graphs, model: Model, prior: GraphPrior, stats: Statistics, key: Key, *,
-    rows: int, draws: int = 1000, effort: Effort | None = None, progress: bool | None = None,
-    checkpoint: Sections | None = None, callback: Callable[[ChainSnapshot], None] | None = None,
+    rows: int, draws: int = 1000, effort: Effort | None = None, clock: Clock | None = None,
+    progress: bool | None = None, checkpoint: Sections | None = None,
+    callback: Callable[[ChainSnapshot], None] | None = None,
 ) -> Refined:  # fmt: skip
     """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
 
     Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
     nobody has to choose a burn-in. What is left at the end goes on with the last block, if its chains agreed, else it
-    is a block of its own. `callback` looks on after every batch.
+    is a block of its own. When `clock` expires, whatever there is counts (`ended_early`).
+    `callback` looks on after every batch.
     """
-    effort = effort or Effort()
-    began = time.perf_counter()
+    effort, clock = effort or Effort(), clock or Clock()
+    began = clock.seconds
     d = graphs.shape[-1]
     scoring = scorer_for(model, prior, stats, d)
     seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
@@ -113,26 +113,32 @@ def refine(
     with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
 
+        def share(moves: float, seconds: float) -> float:
+            return effort.share(d, settled, moves, seconds, limit)
+
         def tell() -> None:
             nonlocal shown
-            now = effort.share(d, settled, made + moves_of(ensembles), time.perf_counter() - began)
+            now = share(made + moves_of(ensembles), clock.seconds)
             advance_bar(now - shown)
             shown = now
 
         ladder, chains = section_of(checkpoint, "ladder"), section_of(checkpoint, "chains")
-        heats, at_levels = adapted_ladder(graphs, scoring, moves, seeds[: effort.ensembles], hottest, section=ladder)
+        if chains.found is not None:
+            clock.put_back(chains.found.facts["seconds"])
+        limit = None if clock.limit is None else clock.seconds + CHAINS_SHARE * clock.left
+        heats, at_levels = adapted_ladder(
+            graphs, scoring, moves, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
+        )
         ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
-        rounds, batches = 5, BATCHES  # of a batch; of a block
+        rounds, batches = 5 if d < 64 else 1, BATCHES  # of a batch; of a block
         begun: Block | None = None
+        before: tuple[Block, int] | None = None  # the last whole block, and the rounds of its batches
         if chains.found is not None:
             ensembles, begun = restored(chains.found.arrays), Block(*(chains.found.arrays[f] for f in Block._fields))
-            rounds, batches, made, seconds = (
-                chains.found.facts[name] for name in ("rounds", "batches", "made", "seconds")
-            )
-            began -= seconds
+            rounds, batches, made = (chains.found.facts[name] for name in ("rounds", "batches", "made"))
 
         def reached(parts: list[Block]) -> None:
-            facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": time.perf_counter() - began}
+            facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": clock.seconds}
             chains.reached(partial(_state, saved(ensembles), list(parts), facts))
             tell()
             if callback is not None:
@@ -143,28 +149,34 @@ def refine(
             if begun is None:
                 made += moves_of(ensembles)
                 forget(ensembles)
-            since, anew = time.perf_counter(), batches - batches_of(begun)
-            block = run_block(ensembles, scoring, heats, moves, rounds, batches, begun, reached, chains)
-            found = judged(block)
-            now, own = time.perf_counter(), moves_of(ensembles)
+            since, anew = clock.seconds, batches - batches_of(begun)
+            timer = None if limit is None else Clock(max(limit - clock.seconds, 1e-3))
+            block = run_block(ensembles, scoring, heats, moves, rounds, batches, begun, reached, chains, timer)
+            now, own = clock.seconds, moves_of(ensembles)
+            if batches_of(block) < batches:
+                block = ended_early(before, block, rounds)
+                found, enough = judged(block, rounds), False
+                break
+            found = judged(block, rounds)
             enough = found.trusted and found.error <= effort.precision
             settled = found.trusted and found.error <= SETTLED
-            left = 1 - effort.share(d, settled, made + own, now - began)
-            batches_left = int(left / effort.share(d, settled, own / batches, (now - since) / max(anew, 1)))
+            left = 1 - share(made + own, now)
+            batches_left = int(left / share(own / batches, (now - since) / max(anew, 1)))
             if enough or batches_left < (1 if found.trusted else batches):
                 break
             if found.trusted and batches_left < 4 * batches:
                 begun, batches = block, batches + batches_left
             else:
                 longer = 2 if batches_left >= 4 * batches else batches_left / batches
-                begun, batches, rounds = None, BATCHES, int(rounds * batches / BATCHES * longer)
+                begun, before = None, (block, rounds)
+                rounds, batches = int(rounds * batches / BATCHES * longer), BATCHES
     flat = block.graphs.reshape(-1, d, d)
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
     info = {
         **figures(ensembles, heats),
-        "rounds": batches * rounds,
+        "rounds": batches_of(block) * rounds,
         "moves": made + own,
-        "seconds": now - began,
+        "seconds": clock.seconds - began,
         "ended_by": "diagnostics" if enough else "limit",
         "edge_errors": np.nan_to_num(edge_errors(block.frequencies), nan=0.5).round(6).tolist(),
     }
@@ -196,31 +208,54 @@ class ChainSnapshot(NamedTuple):
 def run_block(
     ensembles: list[Ensemble], scoring: Scoring, heats: np.ndarray, moves: Recipe, rounds: int, batches: int = BATCHES,
     begun: Block | None = None, reached: Callable[[list[Block]], None] = lambda batches: None,
-    section: Section = NOWHERE,
+    section: Section = NOWHERE, clock: Clock | None = None,
 ) -> Block:  # fmt: skip
-    """So many batches of this many rounds, those in `begun` included; `reached` hears of each."""
+    """So many batches of this many rounds, those in `begun` included; `reached` hears of each.
+
+    Fewer when the clock expires: whole batches only, unless there is none, where the rounds that were made are one.
+    """
     thin = max(1, BATCHES * rounds // KEPT)
     parts = [] if begun is None else [begun]
     before = np.stack([e.occupancy for e in ensembles])
     for _ in range(batches_of(begun), batches):
-        record = advance(ensembles, scoring, heats, moves, rounds, thin, section)
+        record = advance(ensembles, scoring, heats, moves, rounds, thin, section, clock)
+        if record.rounds < rounds and parts:
+            break
         after = np.stack([e.occupancy for e in ensembles])
         trace = record.log_posterior[:, thin - 1 :: thin]
-        parts.append(Block(record.graphs, trace, ((after - before) / rounds)[:, None]))
+        if record.rounds < thin:  # no graph was kept: take the ones that the chains are at
+            now = graphs_of(np.stack([e.parents[0] for e in ensembles]))
+            density = np.array([[e.scores[0].sum()] for e in ensembles])
+            parts.append(Block(now[:, None], density, now[:, None].astype(float)))
+        else:
+            parts.append(Block(record.graphs, trace, ((after - before) / record.rounds)[:, None]))
+        if record.rounds < rounds:
+            break
         before = after
         reached(parts)
     return joined(parts)
 
 
+def ended_early(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
+    """What counts of a run that its clock ended within a block of batches of `rounds` rounds: the block if half of it
+    was done, else the one before as well, its shorter batches joined to about the same length."""
+    if before is None or batches_of(block) >= BATCHES // 2:
+        return block
+    earlier, its_rounds = before
+    size = max(1, round(rounds / its_rounds))
+    count = batches_of(earlier) // size
+    grouped = np.stack([earlier.frequencies[:, k * size : (k + 1) * size].mean(axis=1) for k in range(count)], axis=1)
+    return joined([earlier._replace(frequencies=grouped), block])
+
+
 def batches_of(block: Block | None) -> int:
-    """That it has."""
+    """Number of batches in the block."""
     return 0 if block is None else block.frequencies.shape[1]
 
 
-def judged(block: Block) -> Diagnostics:
-    """From about as many draws, however long the block is."""
-    some = slice(None, None, max(1, batches_of(block) // BATCHES))
-    return diagnose(block.graphs[:, some], block.log_posterior[:, some], block.frequencies)
+def judged(block: Block, rounds: int) -> Diagnostics:
+    """Diagnostics of a block whose batches have so many rounds."""
+    return diagnose(block.frequencies, rounds, block.log_posterior)
 
 
 def joined(parts: list[Block]) -> Block:
@@ -233,8 +268,9 @@ def _state(ensembles: dict[str, np.ndarray], parts: list[Block], facts: dict[str
 
 
 def standard_recipe(d: int, scoring: Scoring) -> Recipe:
-    """A look at every pair of nodes, and a few large moves where families are scored by compiled code."""
-    pairs = max(20, d * (d - 1) // 2)
+    """A look at every pair of nodes (of some, where there are very many), and a few large moves where families are
+    scored by compiled code."""
+    pairs = min(max(20, d * (d - 1) // 2), LONGEST_ROUND)
     if not scoring.scorer.compiled:
         return recipe(pair=pairs)
     many, most = pairs if d >= LARGE else 0, 3 if d <= 25 else 2
@@ -257,13 +293,14 @@ def hottest_level(d: int, rows: int) -> float:
 
 
 def adapted_ladder(
-    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, hottest: float, times: int = 4,
-    section: Section = NOWHERE,
+    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, hottest: float, clock: Clock | None = None,
+    times: int = 4, section: Section = NOWHERE,
 ) -> tuple[np.ndarray, Graphs]:  # fmt: skip
     """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
 
     The sum of rejection rates along the ladder hardly depends on its rungs (Syed et al., 2022), so short runs tell
     where to put them and how many there should be: 1.5 times the sum gives a rejection rate of about 2/3 or less.
+    When the clock expires, the ladder stays as the last whole pass left it, and chains start where they are.
     """
     d = graphs.shape[-1]
     heats = np.geomspace(1.0, hottest, 12)
@@ -275,9 +312,11 @@ def adapted_ladder(
     for pass_ in range(done, times):
         picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
         ensembles = [start(graphs[pick], scoring, int(seed)) for pick, seed in zip(picks, seeds)]
-        advance(ensembles, scoring, heats, moves, 20, section=section)
+        advance(ensembles, scoring, heats, moves, 20, section=section, clock=clock)
         forget(ensembles)
-        advance(ensembles, scoring, heats, moves, 40, section=section)
+        advance(ensembles, scoring, heats, moves, 40, section=section, clock=clock)
+        if clock is not None and clock.expired:
+            return heats, np.stack([graphs_of(e.parents) for e in ensembles])
         tried = sum(e.swaps_tried for e in ensembles)
         rejected = np.maximum(1 - sum(e.swaps_accepted for e in ensembles) / tried, 0.01)
         barrier = np.concatenate([[0.0], np.cumsum(rejected)])

@@ -26,7 +26,7 @@ class Thinning:
             raise InputError(f"neighbourhood={self.neighbourhood!r}: {nearest(str(self.neighbourhood), RATIOS)}")
 
     def steps(self, samples: int) -> int:
-        """In all."""
+        """Total steps."""
         return self.burn_in + samples * self.thin
 
     def warm_up(self) -> list[int]:
@@ -37,3 +37,10 @@ class Thinning:
     def info(self) -> dict[str, Any]:
         """What a posterior says of it."""
         return {"burn_in": self.burn_in, "thin": self.thin, "neighbourhood": self.neighbourhood}
+
+    def ended(self, kept: int, wanted: int) -> dict[str, Any]:
+        """What a posterior says of a chain that its time limit has ended; nothing of one that kept all samples."""
+        if kept == wanted:
+            return {}
+        text = f"The time limit ended the chain with {kept} of {wanted} samples: do not trust it, give it more time."
+        return {"ended_by": "limit", "verdict": text}

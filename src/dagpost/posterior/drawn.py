@@ -32,5 +32,5 @@ def posterior_of_draws(
         theta=theta,
         log_joint=log_joint_of(graphs, (), model, prior, stats),
         marginals=marginals,
-        info=info,
+        info={**info, "sample": True, "collapsed": True},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from jaxtyping import Float, Int
 
 from dagpost.data import Dataset, Scaling
 from dagpost.data.names import check_names
-from dagpost.errors import InputError, nearest, printable, whole_number
+from dagpost.errors import InputError, WeightingWarning, nearest, printable, whole_number
 from dagpost.graphs import essential_graph, is_acyclic
 from dagpost.models import Model
 from dagpost.numerics import log_normalised, log_sum
@@ -125,6 +126,17 @@ class Posterior:
         return bool(self.info.get("exhaustive", False))
 
     @property
+    def is_sample(self) -> bool:
+        """Whether the graphs are draws of the posterior itself, so that equal weights are the right ones."""
+        return bool(self.info.get("sample", False))
+
+    @property
+    def is_collapsed(self) -> bool:
+        """Whether graphs were inferred with their parameters integrated out: `log_joint` is `log p(G) p(D | G)`, and
+        `theta` holds a draw given each graph."""
+        return bool(self.info.get("collapsed", not self.model.has_parameters))
+
+    @property
     def scaling(self) -> Scaling | None:
         """The recorded step from raw units to those of the fit, if the data were standardised."""
         return provenance.scaling_of(self)
@@ -138,13 +150,17 @@ class Posterior:
     def weighted(self, kind: Literal["uniform", "posterior"]) -> Posterior:
         """The same graphs, weighted alike ("uniform", DiBS) or by their posterior ("posterior", DiBS+).
 
-        Posterior weights are proportional to `p(G) p(Theta, D | G)`; identical graphs (with identical
-        parameters) are merged first, since their number carries no weight here. "uniform" gives every
-        graph the share of draws that it stands for.
+        Posterior weights are proportional to `p(G) p(Theta, D | G)`, or to `p(G) p(D | G)` where the parameters are
+        integrated out; equal graphs are merged first (see `merged`), since their number carries no weight here.
+        "uniform" gives every graph the share of draws that it stands for.
+
+        Draws of the posterior itself (`is_sample`: MCMC, and DiBS particles that ended with Metropolis moves) are
+        already as frequent as they are probable. To weigh them by their posterior would count it twice, so
+        "posterior" leaves them as they are and says so in a `WeightingWarning`.
 
         >>> import dagpost as dp
         >>> data = dp.simulate(nodes=3, observations=50, seed=1).train
-        >>> post = dp.fit(data, method="dibs", particles=6, steps=50)
+        >>> post = dp.fit(data, method="dibs", particles=6, steps=50, moves=0)
         >>> len(post), len(post.weighted("posterior")) <= 6
         (6, True)
         """
@@ -152,6 +168,14 @@ class Posterior:
             return replace(self, log_weights=np.log(self._multiplicity()), marginals=None)
         if kind != "posterior":
             raise InputError(f"unknown weighting {kind!r}: {nearest(str(kind), ['uniform', 'posterior'])}")
+        if self.is_sample:
+            warnings.warn(
+                f"the graphs of method {self.info.get('method')!r} are draws of the posterior and have the right "
+                "weights already: weighted('posterior') leaves them as they are",
+                WeightingWarning,
+                stacklevel=2,
+            )
+            return self
         if self.log_joint is None:
             raise InputError("this posterior does not know the log density of its graphs: weigh it uniformly")
         merged = self.merged()
@@ -159,8 +183,13 @@ class Posterior:
         return replace(merged, log_weights=merged.log_joint, marginals=None)
 
     def merged(self) -> Posterior:
-        """Identical graphs (with identical parameters) joined into one, their weights added up."""
-        parts = [np.asarray(leaf).reshape(len(self), -1) for leaf in (self.graphs, *jax.tree.leaves(self.theta))]
+        """Equal graphs joined into one, their weights added up.
+
+        Parameters must be equal too where they were inferred together with the graph. Where they are integrated out
+        (`is_collapsed`) each copy of a graph has a fresh draw of them: copies are equal, and the first draw is kept.
+        """
+        told_apart = () if self.is_collapsed else jax.tree.leaves(self.theta)
+        parts = [np.asarray(leaf).reshape(len(self), -1) for leaf in (self.graphs, *told_apart)]
         rows = [b"".join(part[m].tobytes() for part in parts) for m in range(len(self))]
         first: dict[bytes, int] = {}
         member = np.array([first.setdefault(row, len(first)) for row in rows])

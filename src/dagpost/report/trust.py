@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from dagpost.mcmc.diagnostics import LARGEST_RHAT, SMALLEST_ESS
 from dagpost.posterior import Posterior
 
 Level = Literal["good", "caution", "bad"]
@@ -133,10 +134,10 @@ def _measures(post: Posterior) -> list[Measure]:
             Measure("graphs that carry the weight", f"{effective:,.1f}", "1 / Σ weight²: few mean a peaked posterior")
         )
     known = {
-        "rhat": ("largest split-R̂ of an edge", "agreement of the chains; at most 1.05 is asked for"),
-        "rhat_log_posterior": ("split-R̂ of the log posterior", "the same for the fit; at most 1.05 is asked for"),
-        "ess": ("smallest effective sample size of an edge", "independent draws worth; at least 400 are asked for"),
-        "ess_log_posterior": ("effective sample size of the log posterior", "at least 400 are asked for"),
+        "rhat": ("largest split-R̂ of an edge", f"agreement of the chains; at most {LARGEST_RHAT} is asked for"),
+        "rhat_log_posterior": ("split-R̂ of the log posterior", f"the same for the fit; at most {LARGEST_RHAT} is asked for"),
+        "ess": ("smallest effective sample size of an edge", f"independent draws worth; at least {SMALLEST_ESS:.0f} are asked for"),
+        "ess_log_posterior": ("effective sample size of the log posterior", f"at least {SMALLEST_ESS:.0f} are asked for"),
         "error": ("largest standard error of an edge probability", "Monte Carlo error that is left"),
         "acceptance": ("accepted moves", "share of the proposed moves"),
         "cyclic": ("particles with a cycle", "not counted, or repaired, as the method says"),

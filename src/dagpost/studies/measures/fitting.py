@@ -23,7 +23,8 @@ from dagpost.randomness import key_from_seed
 from dagpost.studies.dibs_lib import fit_dibs_lib
 
 WEIGHTED = ("dibs", "dibs-paper", "dibs-lib")
-"""Methods whose particles are shown twice: with equal weights, and weighted by their posterior (DiBS+)."""
+"""Methods whose particles are shown twice: with equal weights, and weighted by their posterior (DiBS+), unless they ended
+with Metropolis moves at the posterior."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def told(data: Dataset, run: Mapping[str, Any], prior: str, post: Posterior, see
 
 def _both(name: str, post: Posterior | None, **columns: Any) -> Iterator[Fitted]:
     yield Fitted({"method": name, **columns}, post)
-    if name in WEIGHTED:
+    if name in WEIGHTED and not (post is not None and post.is_sample):  # draws of the posterior have their weights
         yield Fitted({"method": f"{name}+", **columns}, None if post is None else post.weighted("posterior"))
 
 
