@@ -49,6 +49,8 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
             raise InputError(f"the evidence of the model {model.name!r} has no compiled table: set collapsed=False")
         if settings.estimator.kind == "flip" and not used.diagonal_prior:
             raise InputError("the flip estimator needs a diagonal scale_matrix: use the estimator 'score'")
+    elif settings.batch is not None:
+        used = model.rows(data)
     on_host = jax.default_backend() == "cpu"
     chunks = at_once(model, settings, data.nodes, stats, particles)
     return Prepared(Target(model, prior, settings, on_host, *chunks), used, stats)

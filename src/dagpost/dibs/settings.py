@@ -44,7 +44,10 @@ class Settings:
     collapsed: bool = False
     """Integrate the parameters out (closed-form evidence only) and draw them exactly at the end."""
     batch: int | None = None
-    """Rows of a minibatch, for models that keep the rows; None uses all of them."""
+    """Rows of a minibatch, a new one at every step; None uses all rows. For joint inference, not for closed forms."""
+    scaled: bool = True
+    """Whether the log likelihood of a minibatch is scaled up to all rows. The authors add it as it is, which makes the
+    target that of so many rows."""
     cyclic: Literal["drop", "repair"] = "drop"
     """What becomes of particles whose graph has a cycle: dropped, or freed of the weakest edge of each cycle."""
     moves: int = 0
@@ -70,6 +73,8 @@ class Settings:
         whole_number("moves", self.moves, least=0)
         if self.batch is not None:
             whole_number("batch", self.batch, least=1)
+            if self.collapsed:
+                raise InputError("batch: closed forms use statistics of all rows, which cost no more: leave it out, or set collapsed=False")
         if self.estimator.kind == "flip" and not self.collapsed:
             raise InputError("the flip estimator needs closed-form evidence: set collapsed=True")
         if self.moves and not self.collapsed:

@@ -52,7 +52,7 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
     settings = target.settings
     key_likelihood, key_acyclicity, key_rows = jax.random.split(key, 3)
     scores = jax.vmap(settings.embedding.scores)(z)
-    stats, scale = _minibatch(key_rows, stats, settings.batch)
+    stats, scale = minibatch(key_rows, target.model, stats, settings.batch, settings.scaled)
     by_scores, by_theta = likelihood_gradients(target, key_likelihood, scores, theta, alpha, stats, scale)
 
     def one(z, by_scores, noise):
@@ -169,13 +169,14 @@ def _over_particles(function, particles, noise: LogisticNoise, chunk: int):
     return mapped(own, (particles, keys), count, chunk)
 
 
-def _minibatch(key, stats: Any, batch: int | None):
-    """Rows drawn without replacement, and the factor that makes their log likelihood unbiased."""
-    if batch is None or not isinstance(stats, Statistics) or not isinstance(stats.shared, RowShare):
+def minibatch(key, model: Model, stats: Any, batch: int | None, scaled: bool = True):
+    """Statistics of `batch` rows drawn without replacement from `model.rows`, and the factor for their log likelihood:
+    all rows over those of the batch, which makes it unbiased, or 1."""
+    if batch is None:
         return stats, 1.0
     rows = stats.shared.values.shape[0]
-    if batch >= rows:
-        return stats, 1.0
-    chosen = jax.random.choice(key, rows, (batch,), replace=False)
-    node = stats.node._replace(observed=stats.node.observed[:, chosen])
-    return Statistics(RowShare(stats.shared.values[chosen]), node), rows / batch
+    if batch < rows:
+        chosen = jax.random.choice(key, rows, (batch,), replace=False)
+        node = stats.node._replace(observed=stats.node.observed[:, chosen])
+        stats = Statistics(RowShare(stats.shared.values[chosen]), node)
+    return model.of_rows(stats), max(rows / batch, 1.0) if scaled else 1.0

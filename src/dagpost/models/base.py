@@ -90,8 +90,17 @@ class Model(abc.ABC):
 
     def summarise(self, data: Dataset) -> Statistics:
         """One-off work on the data. Rows in which a node was intervened on leave that node's family."""
+        return self.rows(data)
+
+    def rows(self, data: Dataset) -> Statistics:
+        """The rows themselves, from which minibatches are drawn; 1 for those that count for a node."""
         node = RowNode(np.arange(data.nodes), (~data.intervened.T).astype(float))
         return Statistics(RowShare(data.values), node)
+
+    def of_rows(self, rows: Statistics) -> Statistics:
+        """Statistics of rows (as `rows` gives them, or some of those), in JAX. A model that summarises its data
+        otherwise than by their rows says how."""
+        return rows
 
     @abc.abstractmethod
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:

@@ -98,6 +98,12 @@ class LinearGaussian(Model):
         products, _, counts, group = grams(data)
         return Statistics(GramShare(products, counts), GramNode(np.arange(data.nodes), group))
 
+    def of_rows(self, rows: Statistics) -> Statistics:
+        (values,), (index, observed) = rows
+        # one XᵀX for each node, of the rows in which it was not intervened on
+        gram = jnp.einsum("jn,ni,nk->jik", observed, values, values)
+        return Statistics(GramShare(gram, jnp.sum(observed, axis=1)), GramNode(index, jnp.arange(gram.shape[-1])))
+
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         (gram, count), (j, group) = stats_j
         gram = jnp.asarray(gram)[0] if gram.shape[0] == 1 else jnp.asarray(gram)[group]
