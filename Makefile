@@ -17,8 +17,8 @@ help:
 	@echo "make setup        virtual environment in .venv with the development extra"
 	@echo "make setup-bench  add what benchmarks and comparisons with other libraries need"
 	@echo "make bench        measure, print tables"
-	@echo "make page         renew the tables in docs/results.md from results/"
-	@echo "make results      run what is missing of every study, renew docs/results.md (days on two cores; see there)"
+	@echo "make page         renew the numbers in docs/results.md, docs/accuracy.md and README.md from results/"
+	@echo "make results      run what is missing of every study, renew the pages (days on two cores; see docs/results.md)"
 
 $(VENV)/core: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -80,10 +80,12 @@ bench: $(VENV)/dev
 STUDIES ?= all
 results: $(VENV)/bench
 	$(BIN)/dagpost study $(STUDIES) $(STUDY_OPTIONS)
-	$(BIN)/dagpost study --page docs/results.md
+	$(BIN)/dagpost study $(PAGES)
 
-page: $(VENV)/core
-	$(BIN)/dagpost study --page docs/results.md
+# the text of docs/results.md is in results/page.md; it comes last, since a sentence that no longer holds is an error
+PAGES := --page README.md --page docs/accuracy.md --page docs/results.md
+page: $(VENV)/dev
+	$(BIN)/dagpost study $(PAGES)
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
 """Why do linear particles of dibs-lib end elsewhere? Because of where they start.
 
-    python benchmarks/shifted_start.py [--sets 3] [--studies linear-20 sachs]
+    python benchmarks/shifted_start.py [--sets 3] [--studies linear-20 sachs] [--out FILE]
 
 dibs-lib draws the first weights of its linear particles from the prior and moves them away from zero by 0.5; the paper
 does not. Runs `dibs-paper` on data of the studies with weights that start like that, and prints the means beside those
@@ -17,13 +17,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pandas as pd
-from paired import final
+from paired import RESULTS
 
 import dagpost as dp
 from dagpost.studies import STUDIES, Scale, Task, chosen
 from dagpost.studies.labels import AS_PUBLISHED
 from dagpost.studies.measures import MEASURES
 from dagpost.studies.measures.fitting import Fitted
+from dagpost.studies.numbers import Tables, matching
 
 SHIFT = 0.5
 METHODS = ("dibs-paper", "dibs-paper+", "dibs-lib", "dibs-lib+")
@@ -48,8 +49,7 @@ def tasks_of(study: str, sets: int) -> list[Task]:
 
 
 def committed(study: str, sets: int) -> pd.DataFrame:
-    table = final(study, model="linear")
-    table = table[table["method"].isin(METHODS)]
+    table = pd.DataFrame(matching(Tables(RESULTS).rows(study), {"model": "linear", "method": METHODS}))
     return table[(table["graphs"] == "erdos-renyi") & (table["set"] < sets)] if "set" in table else table
 
 
@@ -57,12 +57,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=3)
     parser.add_argument("--studies", nargs="+", default=["linear-20", "sachs"])
+    parser.add_argument("--out", help="write one row for each posterior of a shifted run")
     options = parser.parse_args()
+    made = []
     for study in options.studies:
-        rows = committed(study, options.sets).to_dict("records")
+        rows = []
         for task in tasks_of(study, options.sets):
-            rows += MEASURES[task.kind](task, started_away)
-        table = pd.DataFrame(rows)
+            rows += [{"study": study, **task.labels, **row} for row in MEASURES[task.kind](task, started_away)]
+        made += rows
+        if options.out:
+            pd.DataFrame(made).to_csv(options.out, index=False)
+        table = pd.DataFrame(rows + committed(study, options.sets).to_dict("records"))
         if "truth" in table:
             table = table[table["truth"] == AS_PUBLISHED]
         by_method = table.groupby("method")[COLUMNS]

@@ -25,7 +25,7 @@ EXAMPLES = """Examples:
   dagpost study bge-20 --task 17                 one task, for job arrays; then --collect writes the table
   dagpost study linear-20 --only method=dibs-paper --together 30 --accelerator gpu
   dagpost study bge-20 --cluster tcp://10.0.0.1:8786
-  dagpost study --page docs/results.md           put finished tables into the page
+  dagpost study --page docs/results.md           renew the page from finished tables; may be repeated
 """
 
 
@@ -44,7 +44,9 @@ def study(
     list_: Annotated[bool, typer.Option("--list", help="Print tasks and whether they are finished.")] = False,
     collect: Annotated[bool, typer.Option("--collect", help="Run nothing; write tables of what is finished.")] = False,
     smoke: Annotated[bool, typer.Option("--smoke", help="Tiny sizes: does everything work?")] = False,
-    page: Annotated[str | None, typer.Option(metavar="FILE", help="Put tables of results into this page.")] = None,
+    page: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Renew what is generated on this page.")
+    ] = None,
     accelerator: o.Accelerator = None,
     quiet: o.Quiet = False,
     json: o.Json = False,
@@ -63,10 +65,10 @@ def study(
         whole_number("--together", together, least=1)
     from dagpost import studies
 
-    if page is not None:
-        say(f"{printable(page)}: {', '.join(studies.renew_page(page, out)) or 'no results yet'}", quiet)
+    for one_page in page or ():
+        say(f"{printable(one_page)}: {', '.join(studies.renew_page(one_page, out)) or 'no results yet'}", quiet)
     if not names:
-        if page is None:
+        if not page:
             emit(as_json(_catalogue()) if json else _overview())
         return
     wanted = list(studies.STUDIES.values()) if names == ["all"] else [studies.study_by_name(name) for name in names]

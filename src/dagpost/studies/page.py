@@ -1,7 +1,10 @@
-"""The page of results: text written by people, tables put between marks by `dagpost study --page`.
+"""Pages with generated parts, renewed by `dagpost study --page`.
 
-A block begins with `<!-- study NAME -->` and ends with `<!-- end NAME -->`; what is between is written anew from the
-files of that study. A study that has results and no block gets a section at the end.
+* `<!-- study NAME -->` to `<!-- end NAME -->`: the table and figure of a study. A study that has results and no block
+  gets a section at the end, unless the page has tables alone.
+* `<!-- table NAME -->` to `<!-- end NAME -->`: a table of `comparisons.BLOCKS`.
+* A page that begins with `<!-- generated from FILE … -->` is written anew from that template in the folder of results,
+  where numbers in the text are expressions (`template.py`). The rest of any other page is left alone.
 """
 
 from __future__ import annotations
@@ -13,30 +16,54 @@ from pathlib import Path
 from typing import Any
 
 from dagpost.atomic import write_atomically
-from dagpost.errors import InputError, printable
+from dagpost.errors import InputError, nearest, printable
 from dagpost.studies.collect import FIGURE, MARKDOWN, PROVENANCE
+from dagpost.studies.comparisons import BLOCKS
 from dagpost.studies.declared import STUDIES
+from dagpost.studies.numbers import Tables
 from dagpost.studies.study import Study
+from dagpost.studies.template import render
 
 MARK = re.compile(r"<!-- study ([\w-]+) -->\n.*?<!-- end \1 -->\n", re.DOTALL)
+TABLE_MARK = re.compile(r"<!-- table ([\w-]+) -->\n.*?<!-- end \1 -->\n", re.DOTALL)
+GENERATED = re.compile(r"\A<!-- generated from ([\w./-]+)\b.*?-->\n+", re.DOTALL)
 
 
 def renew_page(page: str | os.PathLike[str], results: str | os.PathLike[str]) -> list[str]:
-    """Write the tables of all finished studies into the page; returns their names."""
-    path, folder = Path(page), Path(results)
+    """Write the page anew from the files of all finished studies; returns the names of these."""
+    path = Path(page)
     if not path.is_file():
         raise InputError(f"{printable(path)}: no such page: give the path of a Markdown file")
     text = path.read_text(encoding="utf-8")
-    there = [name for name in STUDIES if (folder / name / MARKDOWN).is_file()]
-    marked = set(MARK.findall(text))
-    renewed = MARK.sub(lambda m: block(m[1], folder, path.parent) if m[1] in there else m[0], text)
-    for name in there:
-        if name not in marked:
-            study = STUDIES[name]
-            renewed += f"\n## {study.title}\n\n{block(name, folder, path.parent)}"
+    renewed, there = renewed_text(text, Path(results), path.parent)
     if renewed != text:
         write_atomically(path, renewed.encode(), overwrite=True)
     return there
+
+
+def renewed_text(text: str, folder: Path, beside: Path) -> tuple[str, list[str]]:
+    """What a page in the folder `beside` is to say, and the names of the studies that have results."""
+    tables = Tables(folder)
+    if head := GENERATED.match(text):
+        if not (folder / head[1]).is_file():
+            raise InputError(f"{printable(folder / head[1])}: no such template, which the page says it is made from")
+        text = head[0] + render(folder / head[1], tables)
+    there = [name for name in STUDIES if (folder / name / MARKDOWN).is_file()]
+    marked = set(MARK.findall(text))
+    with_tables = TABLE_MARK.sub(lambda m: table_block(m[1], tables), text)
+    renewed = MARK.sub(lambda m: block(m[1], folder, beside) if m[1] in there else m[0], with_tables)
+    if marked or not TABLE_MARK.search(text):
+        for name in there:
+            if name not in marked:
+                renewed += f"\n## {STUDIES[name].title}\n\n{block(name, folder, beside)}"
+    return renewed, there
+
+
+def table_block(name: str, tables: Tables) -> str:
+    """A table of `comparisons` between its marks."""
+    if name not in BLOCKS:
+        raise InputError(f"<!-- table {name} -->: {nearest(name, BLOCKS)}")
+    return f"<!-- table {name} -->\n\n{BLOCKS[name](tables)}\n<!-- end {name} -->\n"
 
 
 def block(name: str, results: Path, beside: Path) -> str:

@@ -44,7 +44,7 @@ def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, An
     """The tasks that the study's files tell of, with their results; none where there are no files."""
     try:
         record = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        table, each = _read(folder / TABLE), {line.pop("task"): line for line in _read(folder / EACH)}
+        table, each = read_rows(folder / TABLE), {line.pop("task"): line for line in read_rows(folder / EACH)}
     except (FileNotFoundError, NotADirectoryError):
         return
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -57,7 +57,8 @@ def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, An
             yield task, {"rows": rows.get(task.key, []), "seconds": told["seconds"], **made_with}
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The lines of a CSV file; a name without a value is left out."""
     with path.open(encoding="utf-8", newline="") as file:
         return [{name: _value(name, text) for name, text in line.items() if text} for line in csv.DictReader(file)]
 
