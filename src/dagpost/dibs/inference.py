@@ -22,7 +22,7 @@ from dagpost.randomness import key_from_seed
 
 
 STEPS_SHARE = 0.7
-"""Of a time limit, for the steps; the rest is for the moves."""
+"""Of a time limit, for the steps; the rest is for the moves, or the steps of the parameters alone."""
 CLOSING_SHARE = 0.95
 """Of a time limit, where there are no moves to follow; the rest is for scoring the particles."""
 
@@ -98,7 +98,7 @@ def infer(
     state = initial_state(target, key_start, particles, data.nodes)
     every = every or max(1, settings.steps // 20)
     clock = clock or Clock()
-    for_steps = clock.until(STEPS_SHARE if settings.moves else CLOSING_SHARE)
+    for_steps = clock.until(STEPS_SHARE if settings.moves or settings.parameter_steps else CLOSING_SHARE)
     with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:
         state: State = run(target, state, used, every, callback, advance, section_of(checkpoint, "dibs"), for_steps)
     moves = section_of(checkpoint, "moves")

@@ -11,6 +11,7 @@ import numpy as np
 from dagpost.checkpoints import NOWHERE, Section
 from dagpost.clock import Clock
 from dagpost.data import Dataset
+from dagpost.dibs.settling import settled
 from dagpost.dibs.svgd import Snapshot
 from dagpost.dibs.target import Target
 from dagpost.errors import InputError
@@ -57,6 +58,9 @@ def to_posterior(
         with progress_bar(f"{method}, {moves:,} moves for each particle", len(graphs), progress) as done:
             graphs, moves = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done, section, clock)
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
+    if settings.parameter_steps and jax.tree.leaves(theta):
+        rows = stats if settings.batch is None else model.rows(data)
+        theta = jax.tree.map(np.asarray, settled(target, graphs, theta, rows, key_theta, clock))
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
     if settings.collapsed and model.has_parameters:
         theta = model.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)

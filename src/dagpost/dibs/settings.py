@@ -53,6 +53,9 @@ class Settings:
     moves: int = 0
     """Metropolis moves that each particle's DAG makes after the last step, at the posterior `p(G | D)` itself: an
     addition, deletion or reversal of one edge. For closed-form evidence and priors that decompose."""
+    parameter_steps: int = 0
+    """Steps that the parameters alone take after the last one, on the DAG of their particle (`settling.py`). For joint
+    inference; closed forms draw their parameters exactly."""
     memory_limit: float = 2.0
     """GiB that the intermediate values of one step may take; particles are processed in chunks to keep to it."""
 
@@ -71,6 +74,7 @@ class Settings:
         if self.cyclic not in ("drop", "repair"):
             raise InputError(f"cyclic={self.cyclic!r}: give 'drop' or 'repair'")
         whole_number("moves", self.moves, least=0)
+        whole_number("parameter_steps", self.parameter_steps, least=0)
         if self.batch is not None:
             whole_number("batch", self.batch, least=1)
             if self.collapsed:

@@ -15,8 +15,14 @@ METHODS = {
     "mlp": ("m-mc3", "g-mc3", "dibs", "dibs-paper"),
 }
 MINIBATCH = 100
-"""Rows of a minibatch for the MLP, as published. BGe and linear models take statistics of all rows, which cost nothing
-more; the paper uses minibatches there too. dibs-lib knows no minibatches."""
+"""Rows of a minibatch, as published. dibs-lib knows no minibatches."""
+OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
+    ("dibs-paper", "linear"): {"batch": MINIBATCH, "scaled": False},
+    ("dibs-paper", "mlp"): {"batch": MINIBATCH, "scaled": False},
+    ("dibs", "mlp"): {"batch": MINIBATCH},
+}
+"""By method and model. The authors add the log likelihood of a minibatch without scaling it up to all rows; `dibs` scales
+it. BGe takes statistics of all rows."""
 
 
 def tasks_for(models: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:
@@ -29,8 +35,8 @@ def tasks_for(models: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:
                 if method == "exact" and restart > 0:
                     continue
                 more = {**settings, "restart": restart}
-                if settings["model"] == "mlp" and method in ("dibs", "dibs-paper"):
-                    more["options"] = {"batch": MINIBATCH}
+                if options := OPTIONS.get((method, settings["model"])):
+                    more["options"] = options
                 out.append(Task("sachs", data, run_of(method, scale=scale, **more)))
     return out
 
