@@ -84,6 +84,7 @@ MUTANTS = [
     ("dibs/latent.py", "jnp.where(known.free, graph, jnp.asarray(known.required, dtype=graph.dtype))", "jnp.where(known.allowed, graph, 0.0)", "dibs/test_knowledge.py"),
     ("mcmc/joint.py", "graph * (1 - detour)", "graph", "mcmc/test_joint.py"),
     ("metrics.py", "np.where(undirected, as_read, essential)", "essential", "test_bootstrap.py"),
+    ("studies/tables.py", "d * (d - 1) / 2, ", "d * (d - 1), ", "studies/test_tables.py"),
     ("simulation.py", "theta + shift * np.sign(theta)", "theta + shift", "test_simulation.py"),
 ]  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import dagpost as dp
-from dagpost.constraint_search import pc_of_correlations, pc_search
+from dagpost.constraint_search import _apply_meek_rules, pc_of_correlations, pc_search
 from dagpost.graphs import all_dags, essential_graph
 
 SETS = [(5, 50), (5, 1000), (8, 100), (12, 40), (12, 1000), (20, 100)]
@@ -86,6 +86,17 @@ def test_separators_are_all_nodes_of_all_sets_that_separate():
     found = pc_of_correlations(correlations, rows, 0.05)
     assert not found[x, z] and not found[z, x]
     assert found[a, x] and found[a, z] and found[b, x] and found[b, z]  # only a and b can be ends of colliders
+
+
+def test_no_rule_closes_a_directed_cycle():
+    """From u -> x the first rule has x -> y for x - y; y -> v -> x says otherwise, and so does the second rule."""
+    u, x, y, v = range(4)
+    directed = np.zeros((4, 4), dtype=bool)
+    directed[u, x] = directed[y, v] = directed[v, x] = True
+    adjacent = directed | directed.T
+    adjacent[x, y] = adjacent[y, x] = True
+    assert _apply_meek_rules(adjacent, directed) and not _apply_meek_rules(adjacent, directed)
+    assert directed[y, x] and not directed[x, y]
 
 
 def test_columns_can_come_in_any_order():
