@@ -50,6 +50,11 @@ MUTANTS = [
     ("greedy_search.py", "                if not _adjacent_to_all(z, family, parents, size, graph):\n                    return best\n", "", "test_greedy_search.py"),
     ("greedy_search.py", "or _separated(y, x,", "or True or _separated(y, x,", "test_greedy_search.py"),
     ("greedy_search.py", "            if graph[x, z]:\n                graph[z, x] = False\n", "", "test_greedy_search.py"),
+    ("constraint_search.py", "np.sqrt(rows - size - 3.0)", "np.sqrt(rows - 3.0)", "test_constraint_search.py"),
+    ("constraint_search.py", "near = np.flatnonzero(adjacent[x])\n", "near = np.flatnonzero(adjacent[x] & ~separated[x])\n", "test_constraint_search.py"),
+    ("constraint_search.py", "adjacent[x, z] or separators[x, z, y] or", "adjacent[x, z] or", "test_constraint_search.py"),
+    ("constraint_search.py", " and not _leads_to(y, x, directed)", "", "test_constraint_search.py"),
+    ("bootstrap.py", "                    level = tried\n", "", "test_bootstrap.py"),
     ("graphs/essential.py", "if not graph[w, y]:", "if graph[w, y]:", "graphs/test_essential.py"),
     ("graphs/acyclicity.py", "np.log(LARGEST_GRADIENT))) * power.T", "np.log(LARGEST_GRADIENT))) * power", "graphs/test_acyclicity.py"),
     ("graphs/distance.py", "pair = differs | np.swapaxes(differs, -1, -2)", "pair = differs", "graphs/test_distance.py"),
@@ -79,6 +84,7 @@ MUTANTS = [
     ("dibs/latent.py", "jnp.where(known.free, graph, jnp.asarray(known.required, dtype=graph.dtype))", "jnp.where(known.allowed, graph, 0.0)", "dibs/test_knowledge.py"),
     ("mcmc/joint.py", "graph * (1 - detour)", "graph", "mcmc/test_joint.py"),
     ("metrics.py", "np.where(undirected, as_read, essential)", "essential", "test_bootstrap.py"),
+    ("studies/tables.py", "d * (d - 1) / 2, ", "d * (d - 1), ", "studies/test_tables.py"),
     ("simulation.py", "theta + shift * np.sign(theta)", "theta + shift", "test_simulation.py"),
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ ORDER = [
     "errors", "versions", "paths", "locking", "atomic", "sealing", "memory", "numerics", "typing", "randomness",
     "compiling", "clock", "progress", "checkpoints", "graphs", "data", "batches", "priors", "models", "assumptions",
     "simulation", "posterior", "exact_inference", "mcmc", "dibs", "greedy_search", "automatic", "history",
-    "bootstrap", "metrics", "methods", "estimator", "studies", "plot", "report", "cli", "__main__",
+    "constraint_search", "bootstrap", "metrics", "methods", "estimator", "studies", "plot", "report", "cli", "__main__",
 ]  # fmt: skip
 
 

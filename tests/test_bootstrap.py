@@ -1,6 +1,4 @@
-"""The DAG bootstrap, with PC of causal-learn and GES."""
-
-from importlib.util import find_spec
+"""The DAG bootstrap, with PC and GES."""
 
 import numpy as np
 import pytest
@@ -8,34 +6,26 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
 
 import dagpost as dp
-from dagpost.bootstrap import LEARNERS, _adjacency, most_likely
+from dagpost.bootstrap import LEAST_SIGNIFICANCE, most_likely
+from dagpost.constraint_search import pc_search
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags, essential_graph
 from dagpost.greedy_search import greedy_search
 from dagpost.posterior import Posterior, log_joint_of
+from tests.digests import digest
 
-PC = pytest.param(
-    "bootstrap-pc",
-    marks=pytest.mark.skipif(find_spec("causallearn") is None, reason="make setup-bench installs causal-learn"),
-)
 SIM = dp.simulate("linear", nodes=5, observations=400, seed=8, interventional_sets=0)
 
 
-def test_marks_become_edges():
-    # 0 -> 1, 1 - 2, 0 <-> 2 in causal-learn's notation: [i, j] is the mark at i
-    marks = np.array([[0, -1, 1], [1, 0, -1], [1, -1, 0]])
-    assert _adjacency(marks).astype(int).tolist() == [[0, 1, 1], [0, 0, 1], [1, 1, 0]]
-
-
-@pytest.mark.parametrize("method", [PC, "bootstrap-ges"])
-def test_with_much_data_the_true_class_is_found(method):
+@pytest.mark.parametrize("learn", [lambda values: pc_search(values, 0.01), greedy_search], ids=["pc", "ges"])
+def test_with_much_data_the_true_class_is_found(learn):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20_000, 4))
     graph = np.zeros((4, 4), dtype=bool)
     graph[0, 2] = graph[1, 2] = graph[2, 3] = True
     for j in (2, 3):
         x[:, j] += x @ graph[:, j].astype(float)
-    assert (LEARNERS[method.removeprefix("bootstrap-")](x) == essential_graph(graph)).all()
+    assert (learn(x) == essential_graph(graph)).all()
 
 
 def test_ges_agrees_with_another_implementation():
@@ -45,7 +35,7 @@ def test_ges_agrees_with_another_implementation():
     assert (ours == (theirs != 0)).mean() >= 0.9  # penalties differ by half an observation; classes nearly agree
 
 
-@pytest.mark.parametrize("method", [PC, "bootstrap-ges"])
+@pytest.mark.parametrize("method", ["bootstrap-pc", "bootstrap-ges"])
 def test_graphs_are_unique_and_weighted_by_the_posterior(method):
     post = dp.fit(SIM.train, "bge", method=method, particles=6, seed=3)
     model = dp.BGe()
@@ -68,10 +58,103 @@ def test_linear_models_get_maximum_likelihood_parameters():
     assert unknown.log_variance.shape == (5,)
 
 
-@pytest.mark.parametrize("method", [PC, "bootstrap-ges"])
+@pytest.mark.parametrize("method", ["bootstrap-pc", "bootstrap-ges"])
 def test_a_seed_fixes_the_result(method):
     one, two = (dp.fit(SIM.train, "bge", method=method, particles=4, seed=2) for _ in range(2))
     assert (one.graphs == two.graphs).all()
+
+
+class Learner:
+    """In place of PC: at a level above `limit` a graph without a DAG, an undirected square without a chord."""
+
+    def __init__(self, limit, stop_at=None):
+        self.limit, self.stop_at = limit, stop_at
+        self.levels, self.seen = [], []
+
+    def __call__(self, values, significance):
+        self.levels.append(significance)
+        self.seen.append(values)
+        if len(self.levels) == self.stop_at:
+            raise ZeroDivisionError
+        limit = self.limit(len(self.levels)) if callable(self.limit) else self.limit
+        if significance <= limit:
+            return pc_search(values, significance)
+        graph = np.zeros((5, 5), dtype=bool)
+        for a in range(4):
+            graph[a, (a + 1) % 4] = graph[(a + 1) % 4, a] = True
+        return graph
+
+
+@pytest.fixture
+def learner(monkeypatch):
+    def put(limit, stop_at=None):
+        made = Learner(limit, stop_at)
+        monkeypatch.setattr("dagpost.bootstrap.pc_search", made)
+        return made
+
+    return put
+
+
+def by_pc(**options):
+    return dp.fit(SIM.train, "bge", method="bootstrap-pc", particles=4, seed=2, **options)
+
+
+def test_the_level_is_the_published_one_unless_told(learner):
+    made = learner(1.0)
+    assert by_pc().info["significance"] == 0.05 and made.levels == [0.05] * 4
+    made = learner(1.0)
+    post = by_pc(significance=0.01)
+    assert made.levels == [0.01] * 4
+    assert [post.info[name] for name in ("significance", "halvings", "dropped")] == [0.01, 0, 0]
+
+
+def test_a_graph_without_a_dag_halves_the_level_for_good(learner):
+    made = learner(0.02)
+    post = by_pc()
+    assert made.levels == [0.05, 0.025, 0.0125, 0.0125, 0.0125, 0.0125]
+    assert made.seen[0] is made.seen[1] is made.seen[2] and made.seen[3] is not made.seen[2]  # the same resample again
+    assert [post.info[name] for name in ("significance", "halvings", "dropped")] == [0.0125, 2, 0]
+
+
+def test_a_graph_without_a_dag_can_be_dropped(learner):
+    made = learner(lambda call: 0.0 if call in (2, 3) else 1.0)
+    post = by_pc(without_dag="drop")
+    assert made.levels == [0.05] * 4
+    assert [post.info[name] for name in ("significance", "halvings", "dropped")] == [0.05, 0, 2]
+
+
+def test_a_resample_that_no_level_helps_is_dropped_and_leaves_the_level(learner):
+    halvings = int(np.log2(0.05 / LEAST_SIGNIFICANCE))
+    made = learner(lambda call: 0.0 if call <= 1 + halvings else 1.0)
+    post = by_pc()
+    assert min(made.levels) >= LEAST_SIGNIFICANCE > min(made.levels) / 2
+    assert made.levels[1 + halvings :] == [0.05] * 3
+    assert [post.info[name] for name in ("significance", "halvings", "dropped")] == [0.05, 0, 1]
+    learner(0.0)
+    with pytest.raises(InputError, match="none of 4 graphs learned by PC contains a DAG"):
+        by_pc()
+
+
+def test_a_resumed_run_goes_on_at_the_halved_level(learner, tmp_path):
+    learner(0.02)
+    whole = digest(by_pc())
+    learner(0.02, stop_at=5)  # in the third resample
+    with pytest.raises(ZeroDivisionError):
+        by_pc(checkpoint=tmp_path / "state", checkpoint_every=1e-9)
+    made = learner(0.02)
+    assert digest(by_pc(checkpoint=tmp_path / "state", resume=True)) == whole
+    assert made.levels == [0.0125, 0.0125]
+
+
+def test_data_on_which_pc_contradicts_itself():
+    sim = dp.simulate("linear", nodes=8, observations=1000, seed=8, interventional_sets=0)
+    halved, dropped = (
+        dp.fit(sim.train, "bge", method="bootstrap-pc", particles=12, seed=3, without_dag=way)
+        for way in ("halve", "drop")
+    )
+    assert halved.info["halvings"] > 0 and halved.info["dropped"] == 0
+    assert halved.info["significance"] == 0.05 / 2 ** halved.info["halvings"]
+    assert dropped.info["halvings"] == 0 and dropped.info["dropped"] > 0
 
 
 def test_what_it_is_not_defined_for():

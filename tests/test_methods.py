@@ -25,8 +25,6 @@ SMALL = {
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", ["bge", "linear"])
 def test_every_method_returns_a_posterior(method, model):
-    if method == "bootstrap-pc":
-        pytest.importorskip("causallearn", reason="make setup-bench installs it")
     if model == "bge" and method in ("m-mc3", "g-mc3"):
         pytest.skip("BGe has no parameters to sample; the error is tested in test_joint.py")
     frame = SIM.train.frame().rename(columns={"x0": "Erk 1/2"})
@@ -58,6 +56,12 @@ def test_interventions_reach_the_model():
         ({"seed": -2}, "seed=-2"),
         ({"bandwith_z": 1.0}, "did you mean 'bandwidth_z'"),
         ({"bandwidth_z": -1.0}, "bandwidth_z=-1.0"),
+        ({"method": "bootstrap-pc", "significance": 0}, "significance=0: give a number between 0 and 1"),
+        ({"method": "bootstrap-pc", "significance": "0.05"}, "significance='0.05': give a number between 0 and 1"),
+        ({"method": "bootstrap-pc", "without_dag": "halv"}, "without_dag='halv': did you mean 'halve'"),
+        ({"method": "bootstrap-pc", "signifcance": 0.1}, "did you mean 'significance'"),
+        ({"method": "bootstrap-ges", "significance": 0.1}, "unknown option 'significance'"),
+        ({"method": "bootstrap-ges", "without_dag": "drop"}, "unknown option 'without_dag'"),
     ],
 )
 def test_errors_name_the_cause(options, message):

@@ -1,15 +1,16 @@
 """The DAG bootstrap (Friedman, Goldszmidt and Wyner, 1999): one graph learned from each resampled data set.
 
-PC (of causal-learn) or GES gives an essential graph for each resample of the rows; a random DAG stands for each class.
+PC or GES gives an essential graph for each resample of the rows; a random DAG stands for each class.
 Unique graphs are weighted by their unnormalised posterior, as DiBS+ weighs its particles. For the linear model the
 closed-form maximum-likelihood parameters come along and `p(G, Theta, D)` weighs (the starred variants of the paper).
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from math import log2
 from typing import Any, Literal
 
 import jax
@@ -19,8 +20,9 @@ from jaxtyping import Float
 from dagpost.checkpoints import State
 from dagpost.checkpoints.section import Sections, section_of
 from dagpost.clock import Clock
+from dagpost.constraint_search import pc_search
 from dagpost.data import Dataset
-from dagpost.errors import InputError
+from dagpost.errors import InputError, nearest
 from dagpost.graphs import consistent_extension
 from dagpost.greedy_search import greedy_search
 from dagpost.models import LinearGaussian, Model
@@ -31,39 +33,56 @@ from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
 from dagpost.typing import Graph, Graphs, Theta
 
-SIGNIFICANCE = 0.01  # of PC's tests, as published
+WITHOUT_DAG = ("halve", "drop")
+LEAST_SIGNIFICANCE = 1e-12
+"""Lower levels are not tried: a resample whose graphs have no DAG down to here is dropped."""
 
 
-def essential_by_pc(values: Float[np.ndarray, "n d"]) -> Graph:
-    """PC with Fisher's z; undirected edges in both directions."""
-    try:
-        from causallearn.search.ConstraintBased.PC import pc
-    except ImportError as error:
-        raise InputError("bootstrap-pc needs causal-learn: pip install causal-learn") from error
-    found = pc(values, alpha=SIGNIFICANCE, indep_test="fisherz", show_progress=False)
-    return _adjacency(found.G.graph)
+@dataclass(frozen=True)
+class PcSettings:
+    """How PC runs on resamples; the defaults are those of the authors' experiments.
 
-
-LEARNERS: dict[str, Callable[[np.ndarray], Graph]] = {"pc": essential_by_pc, "ges": greedy_search}
-
-
-def _adjacency(marks: np.ndarray) -> Graph:
-    """From causal-learn's end marks: [i, j] is the mark at i of the edge between i and j, -1 a tail and 1 an arrow.
-
-    i -> j is there if the end at i is a tail: a directed edge once, an undirected one in both directions. An edge with
-    two arrows (PC's conflicting evidence) has no direction either, and counts as undirected.
+    Parameters
+    ----------
+    significance
+        Level of the tests at the first resample.
+    without_dag
+        What happens when PC learns a graph that no DAG extends. "halve": halve the level, for this resample and all
+        later ones, and learn again. "drop": go on without the resample, at the same level.
     """
-    tails = marks == -1
-    both_arrows = (marks == 1) & (marks.T == 1)
-    return tails | both_arrows
+
+    significance: float = 0.05
+    without_dag: Literal["halve", "drop"] = "halve"
+
+    def __post_init__(self):
+        level: Any = self.significance
+        if isinstance(level, str | bool) or not hasattr(level, "__float__") or not 0 < float(level) < 1:
+            raise InputError(f"significance={level!r}: give a number between 0 and 1")
+        if self.without_dag not in WITHOUT_DAG:
+            raise InputError(f"without_dag={self.without_dag!r}: {nearest(str(self.without_dag), WITHOUT_DAG)}")
+
+    def levels(self, level: float) -> Iterator[float]:
+        """This level, and those to try in turn while PC learns graphs without a DAG."""
+        yield level
+        while self.without_dag == "halve" and level / 2 >= LEAST_SIGNIFICANCE:
+            level /= 2
+            yield level
+
+    def info(self, level: float) -> dict[str, Any]:
+        """What a posterior says of PC, given the level at the end."""
+        return {"significance": level, "halvings": round(log2(self.significance / level))}
 
 
 def bootstrap(
     data: Dataset, model: Model, prior: GraphPrior, *, learner: Literal["pc", "ges"], particles: int, seed: int,
-    progress: bool | None = None, checkpoint: Sections | None = None, clock: Clock | None = None,
+    pc: PcSettings | None = None, progress: bool | None = None, checkpoint: Sections | None = None,
+    clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` resamples of the rows, one graph from each; essential graphs without a DAG in them are dropped. When
-    the clock expires, fewer resamples, at least one."""
+    """`particles` resamples of the rows, one graph from each; resamples whose graph has no DAG in it are dropped. When
+    the clock expires, fewer resamples, at least one.
+
+    `pc` says how PC runs; GES takes no settings, and its graphs always have a DAG.
+    """
     if not model.has_evidence:
         raise InputError(f"the DAG bootstrap weighs graphs by their evidence, which {model.name!r} does not have")
     if prior.constraints is not None:
@@ -74,13 +93,15 @@ def bootstrap(
     if data.intervened.any():
         raise InputError("PC and GES take observational data: leave out the rows with interventions, or use 'auto'")
     rng = generator(key_from_seed(seed))
-    learn = LEARNERS[learner]
+    settings = pc or PcSettings()
+    level = float(settings.significance)
     classes: dict[bytes, Graph] = {}
     done = dropped = 0
     section = section_of(checkpoint, "resamples")
     if section.found is not None:
-        done, dropped = section.found.facts["done"], section.found.facts["dropped"]
-        rng.bit_generator.state = section.found.facts["rng"]
+        facts = section.found.facts
+        done, dropped, level = facts["done"], facts["dropped"], facts["significance"]
+        rng.bit_generator.state = facts["rng"]
         arrays = section.found.arrays
         classes = {essential.tobytes(): dag for essential, dag in zip(arrays["essential"], arrays["dags"])}
     with progress_bar(f"bootstrap-{learner}", particles, progress) as advance:
@@ -89,22 +110,32 @@ def bootstrap(
             if classes and clock is not None and clock.expired:
                 break
             done = resample + 1
-            rows = rng.integers(data.observations, size=data.observations)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                essential = learn(data.values[rows])
-            if essential.tobytes() not in classes:
-                try:
-                    classes[essential.tobytes()] = consistent_extension(essential, rng)
-                except InputError:
-                    dropped += 1
+            values = data.values[rng.integers(data.observations, size=data.observations)]
+            for tried in settings.levels(level):
+                essential = greedy_search(values) if learner == "ges" else pc_search(values, tried)
+                if _has_dag(essential, classes, rng):
+                    level = tried
+                    break
+            else:
+                dropped += 1
             advance(1)
-            facts = {"done": resample + 1, "dropped": dropped, "rng": rng.bit_generator.state}
-            section.reached(partial(_state, dict(classes), data.nodes, facts))
+            state = {"done": resample + 1, "dropped": dropped, "significance": level, "rng": rng.bit_generator.state}
+            section.reached(partial(_state, dict(classes), data.nodes, state))
     if not classes:
         raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
-    info = {"method": f"bootstrap-{learner}", "resamples": done, "without_dag": dropped}
+    info = {"method": f"bootstrap-{learner}", "resamples": done, "dropped": dropped}
+    info |= settings.info(level) if learner == "pc" else {}
     return weighed(np.stack(list(classes.values())), data, model, prior, info)
+
+
+def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Generator) -> bool:
+    """Whether the graph has a consistent extension; a random one of a new graph goes into `classes`."""
+    if essential.tobytes() not in classes:
+        try:
+            classes[essential.tobytes()] = consistent_extension(essential, rng)
+        except InputError:
+            return False
+    return True
 
 
 def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info: Mapping[str, Any]) -> Posterior:

@@ -10,6 +10,14 @@ class InputError(ValueError):
     """Something the user gave cannot be used; the message says what, where and how to mend it."""
 
 
+class AllCyclic(InputError):
+    """Every particle of a DiBS run has a cycle after its last step (`steps`): there is no posterior over DAGs."""
+
+    def __init__(self, message: str, steps: int | None = None):
+        super().__init__(message)
+        self.steps = steps
+
+
 class RunError(RuntimeError):
     """A run could not go on; the message says where it stopped and what to do."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 from dagpost.automatic import auto
-from dagpost.bootstrap import bootstrap
+from dagpost.bootstrap import PcSettings, bootstrap
 from dagpost.checkpoints import Checkpoint, Recorder, describe, recording, versions
 from dagpost.clock import Clock
 from dagpost.data import Dataset, as_dataset, check_for_inference
@@ -49,6 +49,7 @@ Method = Callable[..., Posterior]
 SETTINGS = tuple(Settings.__dataclass_fields__)
 EFFORT = tuple(Effort.__dataclass_fields__)
 THINNING = tuple(Thinning.__dataclass_fields__)
+PC = tuple(PcSettings.__dataclass_fields__)
 WATCHING = ("callback", "every", "progress")
 """Options of DiBS and "auto" that are about looking on, not about the result."""
 
@@ -103,14 +104,18 @@ def _joint_mc3(variant: Literal["m", "g"]) -> Method:
     return run
 
 
-def _bootstrap(learner: Literal["pc", "ges"]) -> Method:
-    def run(c: Common, **options) -> Posterior:
-        _check(options, ("progress",))
-        common = {"learner": learner, "particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
-        common["clock"] = c.clock
-        return bootstrap(c.data, c.model, c.prior, **common, **options)
+def _bootstrap_pc(c: Common, **options) -> Posterior:
+    _check(options, (*PC, "progress"))
+    common = {"learner": "pc", "particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+    common["clock"] = c.clock
+    return bootstrap(c.data, c.model, c.prior, **common, **_gathered("pc", PcSettings, options))
 
-    return run
+
+def _bootstrap_ges(c: Common, **options) -> Posterior:
+    _check(options, ("progress",))
+    common = {"learner": "ges", "particles": c.particles, "seed": c.seed, "checkpoint": c.checkpoint}
+    common["clock"] = c.clock
+    return bootstrap(c.data, c.model, c.prior, **common, **options)
 
 
 METHODS: dict[str, Method] = {
@@ -120,8 +125,8 @@ METHODS: dict[str, Method] = {
     "mc3": _mc3,
     "m-mc3": _joint_mc3("m"),
     "g-mc3": _joint_mc3("g"),
-    "bootstrap-pc": _bootstrap("pc"),
-    "bootstrap-ges": _bootstrap("ges"),
+    "bootstrap-pc": _bootstrap_pc,
+    "bootstrap-ges": _bootstrap_ges,
     "exact": exact,
 }
 
@@ -182,8 +187,9 @@ def fit(
     Further options go to the method: for "auto" `precision`, the wanted standard error of an edge probability, the
     limit `max_moves`, and `start`, where the chains start; for DiBS the fields of `dagpost.dibs.Settings`, a `callback`
     that sees a `Snapshot` after `every` steps (`dp.History()` is one; with "auto" it then sees a `ChainSnapshot` after
-    every batch of the chains), and `progress`; for MC³ and its variants `burn_in`, `thin` and
-    `neighbourhood`. A seed fixes the result, unless a time limit ends the run.
+    every batch of the chains), and `progress`; for MC³ and its variants `burn_in`, `thin` and `neighbourhood`; for
+    "bootstrap-pc" `significance`, the level of its tests, and `without_dag`, "halve" (the level) or "drop" (the
+    resample), for when a learned graph contains no DAG. A seed fixes the result, unless a time limit ends the run.
 
     `checkpoint` names a folder in which the run saves its state about every `checkpoint_every` seconds, and when it is
     interrupted (Ctrl-C, SIGTERM), fails or ends. The same call with `resume=True` goes on from there and returns, bit

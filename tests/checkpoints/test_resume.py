@@ -55,6 +55,7 @@ RUNS = {
     "mc3, families in Python": {"method": "mc3", "prior": Slow(), **CHAIN},
     "m-mc3": {"method": "m-mc3", "model": "linear", **CHAIN},
     "g-mc3": {"method": "g-mc3", "model": "mlp", **CHAIN},
+    "bootstrap-pc": {"method": "bootstrap-pc", "particles": 5},
     "bootstrap-ges": {"method": "bootstrap-ges", "particles": 5},
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from dagpost.dibs import Estimator, InnerProduct, Linear, ScalarEmbedding, defau
 from dagpost.dibs.inference import prepare
 from dagpost.dibs.particles import without_cycles
 from dagpost.dibs.svgd import Diverged, initial_state, run, step
-from dagpost.errors import InputError
+from dagpost.errors import AllCyclic, InputError
 from dagpost.graphs import is_acyclic
 from dagpost.models import as_model
 
@@ -160,8 +160,9 @@ def test_weakest_edge_of_each_cycle_goes():
 def test_cyclic_particles_are_counted_and_never_returned():
     model = dp.LinearGaussian()
     settings = quick(model, steps=1, cyclic="drop")
-    with pytest.raises(InputError, match="all 3 particles have a cycle after 1 steps"):
+    with pytest.raises(AllCyclic, match="all 3 particles have a cycle after 1 steps") as error:
         infer(SIM.train, model, PRIOR, settings, particles=3, seed=0)
+    assert isinstance(error.value, InputError) and error.value.steps == 1
     repaired = infer(SIM.train, model, PRIOR, quick(model, steps=1), particles=3, seed=0)
     assert repaired.info["cyclic"] == 3 and is_acyclic(repaired.graphs).all()
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import dagpost as dp
+from dagpost.errors import AllCyclic
 from dagpost.graphs import essential_graph
 from dagpost.studies import STUDIES, Scale, Task
+from dagpost.studies.dibs_lib import as_posterior
 from dagpost.studies.labels import AS_PUBLISHED
 from dagpost.studies.measures import MEASURES, fitting
 from dagpost.studies.measures.fitting import fitted, model_of, options_of
@@ -52,9 +54,53 @@ def test_both_weightings_and_steps_on_the_way():
     np.testing.assert_allclose(long[1].posterior.log_weights, short.weighted("posterior").log_weights, rtol=1e-6)
 
 
+def all_cyclic(number, **more):
+    """A task that ends with two steps: of its latent particles, none is a DAG yet."""
+    run = {"model": "linear", "method": "dibs-paper", "particles": 3, "options": {"steps": 2}, **more}
+    data = {**DATA, "nodes": 12, "set": number, "test_observations": 10, "interventional_sets": 1}
+    return Task("synthetic", data, run)
+
+
+def test_a_run_whose_particles_are_all_cyclic_is_finished_and_says_so():
+    result = perform(all_cyclic(0))
+    assert "failed" not in result
+    assert [row["method"] for row in result["rows"]] == ["dibs-paper", "dibs-paper+"]
+    for row in result["rows"]:
+        assert row["all_cyclic"] is True and row["nodes"] == 12
+        assert all(row[name] is None for name in ("shd", "auroc", "nll", "inll", "edges"))
+
+
+def test_steps_of_an_all_cyclic_run_are_told_too():
+    rows = perform(all_cyclic(0, record=[1, 2]))["rows"]
+    assert [(row["steps"], row["final"], row["all_cyclic"]) for row in rows] == [
+        (1, False, True),
+        (1, False, True),
+        (2, True, True),
+        (2, True, True),
+    ]
+
+
+def test_all_cyclic_runs_of_dibs_lib_are_finished_too(monkeypatch):
+    def run(data, model, prior, seed, particles):
+        return as_posterior(data, model, prior, np.ones((particles, data.nodes, data.nodes), dtype=bool), ())
+
+    monkeypatch.setattr(fitting, "fit_dibs_lib", run)
+    rows = perform(Task("sachs", {"rows": 100}, {"model": "bge", "method": "dibs-lib", "particles": 2}))["rows"]
+    assert {row["method"] for row in rows} == {"dibs-lib", "dibs-lib+"} and len(rows) == 2 * len(references())
+    assert all(row["all_cyclic"] and row["nodes"] == 11 and row["shd"] is None for row in rows)
+
+
+def test_other_errors_remain_failures(monkeypatch):
+    def refuse(*arguments, **options):
+        raise dp.InputError("all particles have a cycle")  # the words are not what counts
+
+    monkeypatch.setattr(fitting, "fit", refuse)
+    assert perform(all_cyclic(0))["failed"].startswith("InputError")
+
+
 def test_where_every_particle_has_a_cycle_nothing_is_known(monkeypatch):
     def refuse(*arguments):
-        raise dp.InputError("all particles have a cycle")
+        raise AllCyclic("all particles have a cycle")
 
     monkeypatch.setattr(fitting, "to_posterior", refuse)
     data = simulated(Task("synthetic", DATA, {}))

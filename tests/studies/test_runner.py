@@ -162,8 +162,6 @@ def test_provenance_tells_how_and_with_what(undisturbed, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != "wall-times-gpu"])
 def test_every_study_runs_to_its_end_in_small(name, tmp_path):
-    if STUDIES[name].name.startswith(("bge", "linear", "sachs")):
-        pytest.importorskip("causallearn")
     store, scale = Store.at(tmp_path), Scale(seeds=1, smoke=True)
     assert run(STUDIES[name].tasks(scale), store) == []
     found = collect(STUDIES[name], scale, store)

@@ -45,6 +45,39 @@ def test_markdown_has_means_deviations_and_the_paper_beside_them():
     assert lines[3] == f"| {TRUTH} | auto | 30.0 | – | 0.500 | – | 1 |"
 
 
+CYCLIC = [
+    result("dibs-paper", k, [{"method": "dibs-paper", "truth": TRUTH, "all_cyclic": True, "nodes": 11}]) for k in (0, 1)
+] + [result("dibs-paper", 2, [{"method": "dibs-paper", "truth": TRUTH, "shd": 40.0, "auroc": 0.8}])]
+
+
+def test_scores_of_all_cyclic_runs_are_the_published_ones():
+    assert tables.score_all_cyclic(11) == {"shd": 55.0, "auroc": 0.5}
+    assert tables.score_all_cyclic(2) == {"shd": 1.0, "auroc": 0.5}
+
+
+def test_all_cyclic_runs_are_left_out_and_scored_in_a_row_of_their_own():
+    study = replace(STUDY, layout=replace(STUDY.layout, metrics={**STUDY.layout.metrics, "edges": "edges"}))
+    lines = tables.markdown(study, tables.tidy(RESULTS + CYCLIC)).splitlines()
+    assert [line.split(" | ")[1] for line in lines[2:]] == [
+        "MC³",
+        "DiBS (dibs-paper)",
+        "DiBS (dibs-paper), cyclic runs scored as published",
+        "auto",
+    ]
+    # 40, 55 and 55: mean 50, sd 15/√3; 0.8, 0.5 and 0.5: mean 0.6, sd 0.3/√3; the paper beside both
+    theirs = "37.9 ± 0.5", "0.637 ± 0.046", "39.6"
+    assert lines[3].split(" | ")[2:] == ["40.0", theirs[0], "0.800", theirs[1], "–", theirs[2], "0 to 1 |"]
+    assert lines[4].split(" | ")[2:] == [
+        "50.0 ± 8.7", theirs[0], "0.600 ± 0.173", theirs[1], "–", theirs[2], "3, 2 all cyclic |",
+    ]  # fmt: skip
+
+
+def test_where_all_runs_are_all_cyclic_only_the_scored_row_has_numbers():
+    lines = tables.markdown(STUDY, tables.tidy(CYCLIC[:2])).splitlines()
+    assert lines[2].endswith("| 0 |") and "| – | 37.9 ± 0.5 | – |" in lines[2]
+    assert "| 55.0 ± 0.0 |" in lines[3] and lines[3].endswith("| 2, 2 all cyclic |")
+
+
 def test_values_can_be_headings():
     study = STUDIES["four-node"]
     rows = [

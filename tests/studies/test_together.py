@@ -3,7 +3,7 @@
 import pytest
 
 from dagpost.errors import InputError
-from dagpost.studies import STUDIES, Scale, chosen
+from dagpost.studies import STUDIES, Scale, Task, chosen
 from dagpost.studies.perform import perform
 from dagpost.studies.together import groups, together
 
@@ -38,6 +38,16 @@ def test_rows_are_those_of_single_tasks(name, method):
             }
             assert all(one[key] == pytest.approx(other[key], rel=1e-3) for key in numbers)
     assert results[tasks[0]]["rows"] != results[tasks[1]]["rows"]
+
+
+def test_runs_whose_particles_are_all_cyclic_are_those_of_single_tasks():
+    """Two runs of two steps with 12 nodes, looked at after the first: no particle is a DAG yet."""
+    data = {"generator": "linear", "graphs": "erdos-renyi", "nodes": 12, "observations": 30}
+    run = {"model": "linear", "method": "dibs-paper", "particles": 3, "options": {"steps": 2}, "record": [1, 2]}
+    tasks = [Task("synthetic", {**data, "set": number, "interventional_sets": 1}, run) for number in range(2)]
+    for task, result in together(2)(tasks):
+        assert result["rows"] == perform(task)["rows"]
+        assert len(result["rows"]) == 4 and all(row["all_cyclic"] for row in result["rows"])
 
 
 def test_a_failure_is_told_for_the_task_that_failed(monkeypatch):

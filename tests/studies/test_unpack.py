@@ -16,6 +16,8 @@ def filled(store, study, scale):
     for place, task in enumerate(study.tasks(scale)[::2]):
         own = {**MADE, "hardware": {"cores": 2 + place % 2}}
         row = {"shd": 0.1 + place, "auroc": None if place % 3 else 1 / 3, "edges": 7.0, "trusted": place % 2 == 0}
+        if task.run["method"] == "dibs-paper" and place % 5 == 0:
+            row = {"shd": None, "auroc": None, "edges": None, "all_cyclic": True, "nodes": 11}
         again = {**row, "method": task.run["method"] + "+", "model": "other"}
         store.put(task, {"rows": [row, again], "seconds": 1.5 * place, **own})
 

@@ -14,7 +14,7 @@ from dagpost.data import Dataset
 from dagpost.dibs.settling import settled
 from dagpost.dibs.svgd import Snapshot
 from dagpost.dibs.target import Target
-from dagpost.errors import InputError
+from dagpost.errors import AllCyclic
 from dagpost.graphs import is_acyclic, with_few_parents, without_cycles
 from dagpost.mcmc import equilibrated
 from dagpost.models import Statistics
@@ -48,9 +48,10 @@ def to_posterior(
     else:
         kept = np.flatnonzero(acyclic)
         if len(kept) == 0:
-            raise InputError(
+            raise AllCyclic(
                 f"all {len(graphs)} particles have a cycle after {last.step} steps: run more steps, raise beta, "
-                "or set cyclic='repair'"
+                "or set cyclic='repair'",
+                int(last.step),
             )
     graphs = graphs[kept]
     moves = settings.moves if target.prior.decomposes else 0

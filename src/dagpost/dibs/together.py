@@ -18,7 +18,7 @@ from dagpost.dibs.particles import to_posterior
 from dagpost.dibs.settings import Settings
 from dagpost.dibs.svgd import Snapshot, State, initial_state, snapshot, step
 from dagpost.dibs.target import Target
-from dagpost.errors import InputError, RunError
+from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.models import Model
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
@@ -81,5 +81,5 @@ def _finished(target: Target, state: State, data: Dataset, stats: Any, key: Any,
         return RunError(f"a particle became infinite within {last.step} steps")
     try:
         return to_posterior(target, last, data, stats, key, method, progress=False)
-    except InputError as error:  # no particle is a DAG
+    except AllCyclic as error:
         return error

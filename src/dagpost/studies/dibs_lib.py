@@ -9,7 +9,7 @@ import numpy as np
 
 from dagpost.data import Dataset
 from dagpost.dibs.presets import published
-from dagpost.errors import InputError, RunError
+from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.graphs import is_acyclic
 from dagpost.models import BGe, LinearGaussian, MlpGaussian, MlpTheta, Model
 from dagpost.posterior import Posterior, log_joint_of
@@ -86,7 +86,7 @@ def as_posterior(data: Dataset, model: Model, prior: str, graphs: np.ndarray, th
         theta = MlpTheta(tuple(np.asarray(w) for w, _ in layers), tuple(np.asarray(b) for _, b in layers), None)
     kept = np.flatnonzero(is_acyclic(graphs))
     if len(kept) == 0:
-        raise RunError(f"all {len(graphs)} particles of dibs-lib have a cycle: run more steps")
+        raise AllCyclic(f"all {len(graphs)} particles of dibs-lib have a cycle: run more steps")
     theta = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
     graph_prior = as_prior(prior)
     joint = log_joint_of(graphs[kept], theta, model, graph_prior, model.summarise(data))

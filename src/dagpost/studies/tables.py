@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dagpost.studies.labels import HEADINGS, place, shown
+from dagpost.studies.labels import HEADINGS, SCORED, place, shown
 from dagpost.studies.published import published
 from dagpost.studies.study import Layout, Study
 from dagpost.studies.task import Task
@@ -44,13 +44,29 @@ def selected(rows: Iterable[Row], layout: Layout) -> list[Row]:
     return [{**layout.filled, **row} for row in kept]
 
 
+def score_all_cyclic(d: int) -> dict[str, float]:
+    """Scores that the authors give a run with `d` nodes whose particles are all cyclic: E-SHD d(d-1)/2, AUROC 0.5.
+
+    There is no such convention for likelihoods and numbers of edges.
+
+    >>> score_all_cyclic(20)
+    {'shd': 190.0, 'auroc': 0.5}
+    """
+    return {"shd": d * (d - 1) / 2, "auroc": 0.5}
+
+
 class Line(NamedTuple):
-    """One metric of what has the same names: its values in our runs, and what the paper has."""
+    """One metric of what has the same names: its values in our runs, and what the paper has.
+
+    Runs whose particles are all cyclic have no values. Where there are some, a further line, whose method ends in
+    `SCORED`, has them with the authors' scores; `all_cyclic` is their number.
+    """
 
     names: dict[str, Any]
     metric: str
     values: list[float]
     paper: tuple[float | None, float | None]
+    all_cyclic: int = 0
 
     @property
     def mean(self) -> float | None:
@@ -80,7 +96,23 @@ def summary(study: Study, rows: Iterable[Row]) -> list[Line]:
             numbers = [float(row[metric]) for row in groups[values] if row.get(metric) is not None]
             found = next((p for p in published(study.name) if p.metric == metric and p.is_about(names)), None)
             out.append(Line(names, metric, numbers, (found.mean, found.sd) if found else (None, None)))
+        out += _scored(out[-len(layout.metrics) :], groups[values])
     return out
+
+
+def _scored(lines: Sequence[Line], rows: Sequence[Row]) -> list[Line]:
+    """The lines once more with runs that are all cyclic scored as published; none where there are no such runs."""
+    scores = [score_all_cyclic(row["nodes"]) for row in rows if row.get("all_cyclic")]
+    if not any(line.metric in score for line in lines for score in scores):
+        return []
+    return [
+        line._replace(
+            names={**line.names, "method": f"{line.names['method']}{SCORED}"},
+            values=[*line.values, *(s[line.metric] for s in scores)] if line.metric in scores[0] else [],
+            all_cyclic=len(scores),
+        )
+        for line in lines
+    ]
 
 
 def written(mean: float | None, sd: float | None, digits: int) -> str:
@@ -114,9 +146,15 @@ def markdown(study: Study, rows: Iterable[Row]) -> str:
     for values, group in groups.items():
         cells = [shown(c, v) for c, v in zip(layout.rows, values)]
         cells += [_cell(layout, column, group) for column in columns]
-        counts = sorted({len(line.values) for line in group})
-        table.append([*cells, str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"])
+        table.append([*cells, _runs(group)])
     return "".join("| " + " | ".join(cells) + " |\n" for cells in table)
+
+
+def _runs(group: Sequence[Line]) -> str:
+    """How many runs the means are over, and how many of them are all cyclic where these are scored."""
+    counts = sorted({len(line.values) for line in group if line.values or not line.all_cyclic})
+    text = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{text}, {group[0].all_cyclic} all cyclic" if group[0].all_cyclic else text
 
 
 def _columns(layout: Layout, lines: Sequence[Line]) -> list[Column]:

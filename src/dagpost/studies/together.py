@@ -11,9 +11,10 @@ import jax
 from dagpost.data import Dataset
 from dagpost.dibs import Snapshot, default_settings, infer_together, paper_settings
 from dagpost.dibs.together import Outcome
-from dagpost.errors import InputError, RunError
+from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.mcmc.joint_together import joint_mc3_together
 from dagpost.mcmc.thinning import Thinning
+from dagpost.posterior import Posterior
 from dagpost.priors import as_prior
 from dagpost.studies.executors import Executor, Results
 from dagpost.studies.measures import MEASURES
@@ -92,8 +93,11 @@ def _fitted(asked: Sequence[Asked]) -> Iterator[Iterator[Fitted]]:
     """The posteriors of each, as `fitted` would give them."""
     seen: list[list[Snapshot]] = [[] for _ in asked]
     outcomes = _sampled(asked) if asked[0].run["method"] in JOINT else _transported(asked, seen)
-    for one, post, snapshots in zip(asked, outcomes, seen):
-        yield _raised(post) if isinstance(post, Exception) else told(one.data, one.run, one.prior, post, snapshots)
+    for one, outcome, snapshots in zip(asked, outcomes, seen):
+        if isinstance(outcome, Posterior | AllCyclic):
+            yield told(one.data, one.run, one.prior, outcome, snapshots)
+        else:
+            yield _raised(outcome)
 
 
 def _transported(asked: Sequence[Asked], seen: list[list[Snapshot]]) -> Sequence[Outcome]:

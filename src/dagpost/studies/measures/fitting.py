@@ -14,7 +14,7 @@ from dagpost.dibs.inference import prepare
 from dagpost.dibs.latent import InnerProduct, ScalarEmbedding
 from dagpost.dibs.particles import to_posterior
 from dagpost.dibs.svgd import Snapshot
-from dagpost.errors import InputError
+from dagpost.errors import AllCyclic
 from dagpost.methods import fit
 from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model, as_model
 from dagpost.posterior import Posterior
@@ -29,7 +29,10 @@ with Metropolis moves at the posterior."""
 
 @dataclass(frozen=True)
 class Fitted:
-    """A posterior, or None where no particle is a DAG, and the columns that tell it from others of its task."""
+    """A posterior, and the columns that tell it from others of its task.
+
+    Where no particle is a DAG the posterior is None; columns `all_cyclic` (True) and `nodes` then say what tables need.
+    """
 
     columns: dict[str, Any]
     posterior: Posterior | None
@@ -64,33 +67,45 @@ def options_of(run: Mapping[str, Any]) -> dict[str, Any]:
 def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iterator[Fitted]:
     """All posteriors that one run gives: by weighting, and by step where the task asks for steps in between."""
     model, method, options = model_of(run), run["method"], options_of(run)
-    if method == "dibs-lib":
-        yield from _both(method, fit_dibs_lib(data, model, prior, seed=seed, **options))
-        return
     seen: list[Snapshot] = []
     if "record" in run:
         options |= {"callback": seen.append, "every": gcd(*run["record"])}
-    post = fit(data, model, prior, method, seed=seed, progress=False, **options)
+    try:
+        if method == "dibs-lib":
+            post = fit_dibs_lib(data, model, prior, seed=seed, **options)
+        else:
+            post = fit(data, model, prior, method, seed=seed, progress=False, **options)
+    except AllCyclic as error:
+        yield from told(data, run, prior, error, seen)
+        return
     yield from told(data, run, prior, post, seen)
     for other in run.get("also", ()):
         post = weighed(post.graphs, data, as_model(other), as_prior(prior), post.info)
         yield from told(data, {**run, "model": other}, prior, post, [])
 
 
-def told(data: Dataset, run: Mapping[str, Any], prior: str, post: Posterior, seen: list[Snapshot]) -> Iterator[Fitted]:
-    """The posteriors of a run that has ended, and of what was seen on the way."""
+def told(
+    data: Dataset, run: Mapping[str, Any], prior: str, outcome: Posterior | AllCyclic, seen: list[Snapshot]
+) -> Iterator[Fitted]:
+    """The posteriors of a run that has ended, with a DAG among its particles or without, and of what was seen on the
+    way."""
     model, method, record = model_of(run), run["method"], run.get("record")
     name = f"{method}*" if method.startswith("bootstrap") and model.has_parameters else method
+    post, steps = (None, outcome.steps) if isinstance(outcome, AllCyclic) else (outcome, outcome.info.get("steps"))
     if not record:
-        yield from _both(name, post, **({"model": model.name} if "also" in run else {}))
+        yield from _both(name, post, data.nodes, **({"model": model.name} if "also" in run else {}))
         return
-    early = [s for s in seen if s.step in record and s.step != post.info["steps"]]
+    early = [s for s in seen if s.step in record and s.step != steps]
     for snapshot in early:
-        yield from _both(name, _at(snapshot, data, model, prior, options_of(run)), steps=snapshot.step, final=False)
-    yield from _both(name, post, steps=post.info["steps"], final=True)
+        then = _at(snapshot, data, model, prior, options_of(run))
+        yield from _both(name, then, data.nodes, steps=snapshot.step, final=False)
+    yield from _both(name, post, data.nodes, steps=steps, final=True)
 
 
-def _both(name: str, post: Posterior | None, **columns: Any) -> Iterator[Fitted]:
+def _both(name: str, post: Posterior | None, nodes: int, **columns: Any) -> Iterator[Fitted]:
+    """With equal weights, and weighted by the posterior where the method has both."""
+    if post is None:
+        columns |= {"all_cyclic": True, "nodes": nodes}
     yield Fitted({"method": name, **columns}, post)
     if name in WEIGHTED and not (post is not None and post.is_sample):  # draws of the posterior have their weights
         yield Fitted({"method": f"{name}+", **columns}, None if post is None else post.weighted("posterior"))
@@ -103,5 +118,5 @@ def _at(snapshot: Snapshot, data: Dataset, model: Model, prior: str, options: Ma
     target, _, stats = prepare(model, as_prior(prior), settings, data, len(snapshot.z))
     try:
         return to_posterior(target, snapshot, data, stats, key_from_seed(0), "dibs-paper")
-    except InputError:
-        return None  # every particle has a cycle
+    except AllCyclic:
+        return None

@@ -1,0 +1,212 @@
+"""The PC algorithm (Spirtes and Glymour, 1991) with Fisher's z: edges that no test separates, then directions.
+
+1. Skeleton. From the complete graph, the edge `x - y` goes if `x` and `y` are independent given some set of `size`
+   neighbours of `x` or of `y`, for size 0, 1, 2, … Neighbours are those at the beginning of a size ("PC-stable",
+   Colombo and Maathuis, 2014), so the skeleton does not depend on the order of the columns. The separators of a pair
+   are all nodes of all sets of that size that separate it.
+2. Colliders. `x - y - z` with `x` and `z` not adjacent becomes `x -> y <- z` if `y` is no separator of `x` and `z`. A
+   collider that contradicts an earlier one is left out.
+3. Meek's first three rules, except where an edge would close a directed cycle.
+
+These are the defaults of causal-learn (`stable=True, uc_rule=0, uc_priority=2`), which finds the same skeletons and
+colliders. Where tests contradict each other, directions depend on the order of triples and rules, and some differ: this
+search looks for any directed path before it directs an edge, causal-learn for those that it has recorded, which are not
+all. With contradictions the result may be no essential graph and may have no consistent extension.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numba import njit
+from scipy.stats import norm
+
+from dagpost.typing import Graph
+
+TINY = 1e-12
+"""Share of a variance below which a column counts as determined by others."""
+
+
+def pc_search(values: Float[np.ndarray, "n d"], significance: float) -> Graph:
+    """The graph that PC learns from rows of data; undirected edges in both directions.
+
+    Parameters
+    ----------
+    values
+        Rows of observational data.
+    significance
+        Level of the two-sided tests; a smaller one leaves fewer edges.
+
+    Returns
+    -------
+    Graph
+        A partially directed graph, of shape (d, d).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = np.atleast_2d(np.corrcoef(values.T))
+    correlations[~np.isfinite(correlations)] = 0.0  # a column that is constant in these rows
+    np.fill_diagonal(correlations, 1.0)
+    return pc_of_correlations(correlations, values.shape[0], significance)
+
+
+def pc_of_correlations(correlations: Float[np.ndarray, "d d"], rows: int, significance: float) -> Graph:
+    """As `pc_search`, from the correlations of so many rows.
+
+    >>> collider = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
+    >>> pc_of_correlations(collider, 1000, 0.05).astype(int).tolist()
+    [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    adjacent, separators = _skeleton(correlations, rows, float(norm.isf(significance / 2)))
+    directed = _colliders(adjacent, separators)
+    while _apply_meek_rules(adjacent, directed):
+        pass
+    return adjacent & ~directed.T
+
+
+@njit(cache=True)
+def _skeleton(correlations, rows, threshold):
+    """Which nodes are adjacent, and the separators [x, y, :] of those that are not."""
+    d = correlations.shape[0]
+    adjacent = ~np.eye(d, dtype=np.bool_)
+    separators = np.zeros((d, d, d), dtype=np.bool_)
+    scaled = np.empty((d, d))
+    size = 0
+    while adjacent.sum(axis=1).max() > size:
+        separated = np.zeros((d, d), dtype=np.bool_)
+        for x in range(d):
+            near = np.flatnonzero(adjacent[x])
+            if len(near) > size:
+                _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators)
+        adjacent &= ~separated
+        size += 1
+    return adjacent, separators
+
+
+@njit(cache=True)
+def _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators):
+    """Test x against each neighbour, given every set of so many of the other ones; note what is independent.
+
+    `scaled[a]` holds covariances of the a-th node of the set with all nodes, given the nodes before it in the set and
+    divided by its standard deviation given these: `cov(u, v | set) = cor(u, v) - sum_a scaled[a, u] scaled[a, v]`.
+    """
+    chosen = np.arange(size)  # places in `near`, ascending
+    inside = np.zeros(len(near), dtype=np.bool_)
+    first = 0  # place in the set from which on it is another one than before
+    while True:
+        for a in range(first, size):
+            s = near[chosen[a]]
+            left = _covariance(s, s, a, correlations, scaled)
+            factor = 1.0 / np.sqrt(left) if left > TINY else 0.0
+            scaled[a, x] = factor * _covariance(s, x, a, correlations, scaled)
+            for v in near:
+                scaled[a, v] = factor * _covariance(s, v, a, correlations, scaled)
+        inside[:] = False
+        inside[chosen] = True
+        for k in range(len(near)):
+            y = near[k]
+            if not inside[k] and _independent(x, y, size, correlations, rows, threshold, scaled):
+                separated[x, y] = separated[y, x] = True
+                for a in chosen:
+                    separators[x, y, near[a]] = separators[y, x, near[a]] = True
+        first = size - 1
+        while first >= 0 and chosen[first] == len(near) - size + first:
+            first -= 1
+        if first < 0:
+            return
+        chosen[first] += 1
+        for a in range(first + 1, size):
+            chosen[a] = chosen[a - 1] + 1
+
+
+@njit(cache=True)
+def _covariance(u, v, size, correlations, scaled):
+    """Of u and v given the first `size` nodes of the set."""
+    out = correlations[u, v]
+    for a in range(size):
+        out -= scaled[a, u] * scaled[a, v]
+    return out
+
+
+@njit(cache=True)
+def _independent(x, y, size, correlations, rows, threshold, scaled):
+    """Fisher's z: `sqrt(n - size - 3) |atanh r|` is below the threshold, r the partial correlation.
+
+    A node that the set determines, and too few rows for a test, are no evidence of dependence.
+    """
+    left_x, left_y = _covariance(x, x, size, correlations, scaled), _covariance(y, y, size, correlations, scaled)
+    if left_x <= TINY or left_y <= TINY or rows <= size + 3:
+        return True
+    r = abs(_covariance(x, y, size, correlations, scaled)) / np.sqrt(left_x * left_y)
+    return r < 1.0 and np.sqrt(rows - size - 3.0) * np.arctanh(r) < threshold
+
+
+@njit(cache=True)
+def _colliders(adjacent, separators):
+    """Directed edges of the colliders, in the order of their middle; one that contradicts earlier ones is left out."""
+    d = adjacent.shape[0]
+    directed = np.zeros((d, d), dtype=np.bool_)
+    for y in range(d):
+        near = np.flatnonzero(adjacent[y])
+        for a in range(len(near)):
+            for b in range(a + 1, len(near)):
+                x, z = near[a], near[b]
+                if adjacent[x, z] or separators[x, z, y] or directed[y, x] or directed[y, z]:
+                    continue
+                directed[x, y] = directed[z, y] = True
+    return directed
+
+
+@njit(cache=True)
+def _apply_meek_rules(adjacent, directed):
+    """Each rule once on every edge; False if none applied."""
+    d = adjacent.shape[0]
+    applied = False
+    for rule in (1, 2, 3):
+        for x in range(d):
+            for y in range(d):
+                if not adjacent[x, y] or directed[x, y] or directed[y, x]:
+                    continue
+                if _implied(x, y, rule, adjacent, directed) and not _leads_to(y, x, directed):
+                    directed[x, y] = applied = True
+    return applied
+
+
+@njit(cache=True)
+def _implied(x, y, rule, adjacent, directed):
+    """Whether the undirected edge x - y must be x -> y by this one of Meek's rules."""
+    d = adjacent.shape[0]
+    for u in range(d):
+        if rule == 1 and directed[u, x] and not adjacent[u, y] and u != y:  # u -> x - y
+            return True
+        if rule == 2 and directed[x, u] and directed[u, y]:  # x -> u -> y
+            return True
+        if rule == 3 and _is_kite_side(x, u, y, adjacent, directed):  # x - u -> y and x - v -> y, u and v not adjacent
+            for v in range(u + 1, d):
+                if not adjacent[u, v] and _is_kite_side(x, v, y, adjacent, directed):
+                    return True
+    return False
+
+
+@njit(cache=True)
+def _is_kite_side(x, u, y, adjacent, directed):
+    """Whether x - u -> y."""
+    return adjacent[x, u] and not directed[x, u] and not directed[u, x] and directed[u, y]
+
+
+@njit(cache=True)
+def _leads_to(start, end, directed):
+    """Whether there is a directed path."""
+    d = directed.shape[0]
+    seen = np.zeros(d, dtype=np.bool_)
+    queue = np.empty(d, dtype=np.int64)
+    seen[start], queue[0] = True, start
+    taken, known = 0, 1
+    while taken < known:
+        for b in range(d):
+            if directed[queue[taken], b] and not seen[b]:
+                if b == end:
+                    return True
+                seen[b], queue[known] = True, b
+                known += 1
+        taken += 1
+    return False
