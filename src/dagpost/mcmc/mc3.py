@@ -15,6 +15,7 @@ from dagpost.mcmc.scoring import scorer_for
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model
 from dagpost.posterior import Posterior, posterior_of_draws
+from dagpost.posterior.chains import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
@@ -52,7 +53,7 @@ def mc3(
             bar(thinning.thin)
             section.reached(partial(_state, saved([chain]), graphs, len(graphs), data.nodes, warmed))
     acceptance = float(chain.accepted.sum() / chain.tried.sum())
-    info = {"method": "mc3", **thinning.info, "acceptance": acceptance}
+    info = {"method": "mc3", **thinning.info, "acceptance": acceptance, CHAIN_LENGTHS: [particles]}
     return posterior_of_draws(np.stack(graphs), data.names, model, prior, stats, key_theta, info)
 
 
