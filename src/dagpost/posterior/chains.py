@@ -22,7 +22,7 @@ FEWEST_DRAWS = 4
 
 
 def chain_of_draws(post: Posterior) -> Int[np.ndarray, " m"] | None:
-    """Index of the chain that each draw comes from, or None where the graphs are no equally weighted draws of chains."""
+    """Index of the chain that each draw comes from; None where the graphs are not equally weighted draws of chains."""
     lengths = post.info.get(CHAIN_LENGTHS)
     if lengths is None or sum(lengths) != len(post) or np.ptp(post.log_weights) > 0:
         return None
@@ -36,7 +36,7 @@ def lengths_of_members(post: Posterior, member: Int[np.ndarray, " n"]) -> list[i
 
 
 def with_chains(info: Mapping[str, Any], lengths: list[int] | None) -> dict[str, Any]:
-    """A copy of `info` for graphs that stand chain by chain with these lengths, or, with None, for graphs that do not."""
+    """A copy of `info` for graphs that stand chain by chain with these lengths, or, with None, for others."""
     kept = {name: value for name, value in info.items() if name != CHAIN_LENGTHS}
     return kept if lengths is None else {**kept, CHAIN_LENGTHS: lengths}
 
@@ -44,8 +44,8 @@ def with_chains(info: Mapping[str, Any], lengths: list[int] | None) -> dict[str,
 def chain_error(values: Float[np.ndarray, " n"], chain: Int[np.ndarray, " n"]) -> float:
     """Standard error of the mean, `sd / sqrt(ess)`, with the effective sample size of these values over their chains.
 
-    It is 0 where all values are equal. Where a single chain never changes, or is too short to tell how fast it does,
-    the error is at least that of so many independent chain means; NaN where there is one short chain only.
+    It is 0 where all values are equal. Where some chain never changes, or is too short to tell how fast it does, the
+    error is at least that of the chain means taken as independent; NaN where the only chain is that short.
     """
     from arviz_stats.base.array import array_stats
 
@@ -55,7 +55,7 @@ def chain_error(values: Float[np.ndarray, " n"], chain: Int[np.ndarray, " n"]) -
     n = min(len(part) for part in parts)
     table = np.stack([part[:n] for part in parts])
     scale = values.std()  # ArviZ takes differences below 1e-15 for none
-    within = scale * float(array_stats.mcse(table / scale)) if n >= FEWEST_DRAWS else np.nan
+    within = scale * float(np.asarray(array_stats.mcse(table / scale))) if n >= FEWEST_DRAWS else np.nan
     if n >= FEWEST_DRAWS and (np.ptp(table, axis=1) > 0).all():
         return within
     if len(table) == 1:

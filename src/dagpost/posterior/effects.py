@@ -40,8 +40,8 @@ class Effect:
     the data are at hand (`exact_given_graphs`); else they are those of the draws. By the law of total variance
     `variance = within + between`, with `within = E_G[Var(effect | G)]`, what is left open when the graph is known, and
     `between = Var_G(E[effect | G])`, what is open because it is not. Both are NaN where they cannot be told apart: some
-    graph has a single draw of its parameters. `error` is the Monte Carlo standard error of the mean; draws of a chain count
-    by the effective sample size of this effect, others as independent.
+    graph has a single draw of its parameters. `error` is the Monte Carlo standard error of the mean; draws of a
+    chain count by the effective sample size of this effect, others as independent.
     """
 
     cause: str
