@@ -31,13 +31,13 @@ class _Compiling:
         class Outermost(event.Listener):
             """Of nested compilations; numba compiles in one thread at a time."""
 
-            def on_start(_, event: object) -> None:  # noqa: N805
+            def on_start(_, event: object) -> None:
                 nonlocal depth, began
                 depth += 1
                 if depth == 1:
                     began = time.perf_counter()
 
-            def on_end(_, event: object) -> None:  # noqa: N805
+            def on_end(_, event: object) -> None:
                 nonlocal depth
                 depth -= 1
                 if depth == 0:

@@ -20,7 +20,6 @@ from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import key_from_seed
 
-
 STEPS_SHARE = 0.7
 """Of a time limit, for the steps; the rest is for the moves, or the steps of the parameters alone."""
 CLOSING_SHARE = 0.95

@@ -25,6 +25,7 @@ from dagpost.errors import InputError, positive
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model
 from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior.chains import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import key_from_seed
@@ -223,6 +224,7 @@ def joint_posterior(
             **thinning.info,
             "scale": float(jnp.exp(last.log_scale)),
             "acceptance": float(last.accepted / max(float(last.tried), 1.0)),
+            CHAIN_LENGTHS: [len(graphs)],
         },
     )
 

@@ -16,6 +16,7 @@ from dagpost.mcmc.scoring import scorer_for
 from dagpost.mcmc.thinning import Thinning
 from dagpost.models import Model
 from dagpost.posterior import Posterior, posterior_of_draws
+from dagpost.posterior.chains import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator, key_from_seed
@@ -59,7 +60,8 @@ def mc3(
             bar(thinning.thin)
             section.reached(partial(_state, saved([chain]), graphs, len(graphs), data.nodes, warmed))
     acceptance = float(chain.accepted.sum() / max(chain.tried.sum(), 1))
-    info = {"method": "mc3", **thinning.info, "acceptance": acceptance, **thinning.ended(len(graphs), particles)}
+    info = {"method": "mc3", **thinning.info, "acceptance": acceptance, CHAIN_LENGTHS: [len(graphs)]}
+    info |= thinning.ended(len(graphs), particles)
     return posterior_of_draws(np.stack(graphs), data.names, model, prior, stats, key_theta, info)
 
 

@@ -29,6 +29,7 @@ from dagpost.mcmc.ensembles import (
 )
 from dagpost.mcmc.scoring import Scoring, scorer_for
 from dagpost.models import Model, Statistics
+from dagpost.posterior.chains import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.progress import progress_bar
 from dagpost.randomness import generator
@@ -170,8 +171,9 @@ def refine(
                 longer = 2 if batches_left >= 4 * batches else batches_left / batches
                 begun, before = None, (block, rounds)
                 rounds, batches = int(rounds * batches / BATCHES * longer), BATCHES
-    flat = block.graphs.reshape(-1, d, d)
+    flat = block.graphs.reshape(-1, d, d)  # ensemble by ensemble, each in order of time
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
+    ensemble = chosen // block.graphs.shape[1]
     info = {
         **figures(ensembles, heats),
         "rounds": batches_of(block) * rounds,
@@ -179,6 +181,7 @@ def refine(
         "seconds": clock.seconds - began,
         "ended_by": "diagnostics" if enough else "limit",
         "edge_errors": np.nan_to_num(edge_errors(block.frequencies), nan=0.5).round(6).tolist(),
+        CHAIN_LENGTHS: np.bincount(ensemble, minlength=len(ensembles)).tolist(),
     }
     return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), found, info)
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import descendants
 from dagpost.models import Model
+from dagpost.posterior.chains import chain_of_draws
 from dagpost.posterior.features import ancestor_matrix, weighted_mean
 from dagpost.posterior.interventions import simulate_under
 from dagpost.posterior.linear_effects import effect_moments, families_of, mean_weights, relevant_groups, total_effects
@@ -39,7 +40,8 @@ class Effect:
     the data are at hand (`exact_given_graphs`); else they are those of the draws. By the law of total variance
     `variance = within + between`, with `within = E_G[Var(effect | G)]`, what is left open when the graph is known, and
     `between = Var_G(E[effect | G])`, what is open because it is not. Both are NaN where they cannot be told apart: some
-    graph has a single draw of its parameters. `error` is the Monte Carlo standard error of the mean.
+    graph has a single draw of its parameters. `error` is the Monte Carlo standard error of the mean; draws of a
+    chain count by the effective sample size of this effect, others as independent.
     """
 
     cause: str
@@ -131,7 +133,9 @@ def effect_of(
         split = _closed_split(post, reach, i, j, factor)
     else:
         groups = relevant_groups(post.graphs, reach, i, j)[chosen.member]
-        split = _split_of_draws(values, chosen.weights, groups, reach[chosen.member, i, j])
+        chain = chain_of_draws(post)
+        chain = None if chain is None else chain[chosen.member]
+        split = _split_of_draws(values, chosen.weights, groups, reach[chosen.member, i, j], chain)
     return Effect(
         post.names[i], post.names[j], values, chosen.weights, split.mean, split.error, split.within, split.between,
         split.variance, level, closed,
@@ -191,14 +195,17 @@ def _closed_split(post: Posterior, reach: np.ndarray, i: int, j: int, factor: fl
     moments = np.array([effect_moments(post.graphs[m], i, j, family) if reach[m, i, j] else (0.0, 0.0) for m in first])
     means, variances = factor * moments[groups, 0], factor**2 * moments[groups, 1]
     weights = post.weights
-    mean, error = weighted_mean(means, weights, post.is_exhaustive)
+    mean, error = weighted_mean(means, weights, chain_of_draws(post), post.is_exhaustive)
     within, between = float(weights @ variances), float(weights @ (means - mean) ** 2)
     return Split(mean, within, between, within + between, error)
 
 
-def _split_of_draws(values: np.ndarray, weights: np.ndarray, groups: np.ndarray, connected: np.ndarray) -> Split:
+def _split_of_draws(
+    values: np.ndarray, weights: np.ndarray, groups: np.ndarray, connected: np.ndarray,
+    chain: Int[np.ndarray, " n"] | None,
+) -> Split:  # fmt: skip
     """The variance of the draws, and how much of it lies within graphs: `sum_g p_g s_g²`, each `s_g²` unbiased."""
-    mean, error = weighted_mean(values, weights)
+    mean, error = weighted_mean(values, weights, chain)
     variance = float(weights @ (values - mean) ** 2)
     within = 0.0
     for g in np.unique(groups[connected]):

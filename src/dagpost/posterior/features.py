@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dagpost.errors import InputError
 from dagpost.graphs.reachability import descendants
+from dagpost.posterior.chains import chain_error, chain_of_draws
 from dagpost.typing import Graph
 
 if TYPE_CHECKING:
@@ -54,17 +55,25 @@ def path_probability(post: Posterior, nodes: tuple[str | int, ...]) -> float:
 
 
 def expectation(post: Posterior, feature: Callable[[Graph], Any]) -> Expectation:
-    """`sum_m w_m f(G_m)`, and its standard error with draws taken as independent."""
+    """`sum_m w_m f(G_m)`, and its Monte Carlo standard error."""
     used = np.flatnonzero(post.weights > 0)
     values = np.array([float(feature(graph)) for graph in post.graphs[used]])
-    return weighted_mean(values, post.weights[used], post.is_exhaustive)
+    return weighted_mean(values, post.weights[used], chain_of_draws(post), post.is_exhaustive)
 
 
-def weighted_mean(values: np.ndarray, weights: np.ndarray, exhaustive: bool = False) -> Expectation:
-    """The mean and its error: `error² = sum_m w_m² (f_m - mean)²`, or 0 where the graphs are all that there are."""
+def weighted_mean(
+    values: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"], chain: Int[np.ndarray, " n"] | None = None,
+    exhaustive: bool = False,
+) -> Expectation:  # fmt: skip
+    """The mean and its standard error: 0 where the graphs are all that there are; by the effective sample size of the
+    values where they come from chains (`chain`, then weights are equal); else that of independent draws with these
+    weights, `error² = sum_m w_m² (f_m - mean)²`."""
     mean = float(weights @ values)
-    error = 0.0 if exhaustive else float(np.sqrt(weights**2 @ (values - mean) ** 2))
-    return Expectation(mean, error)
+    if exhaustive:
+        return Expectation(mean, 0.0)
+    if chain is not None:
+        return Expectation(mean, chain_error(values, chain))
+    return Expectation(mean, float(np.sqrt(weights**2 @ (values - mean) ** 2)))
 
 
 def parent_sets(post: Posterior, j: int) -> list[ParentSet]:

@@ -21,6 +21,7 @@ from dagpost.graphs import essential_graph, is_acyclic
 from dagpost.models import Model
 from dagpost.numerics import log_normalised, log_sum
 from dagpost.posterior import exports, features, files, provenance
+from dagpost.posterior.chains import lengths_of_members, with_chains
 from dagpost.posterior.consensus import consensus
 from dagpost.posterior.effects import Effect, Units, effect_of, effect_table, mean_effects
 from dagpost.posterior.features import Expectation, Parents, ParentSet
@@ -180,7 +181,8 @@ class Posterior:
             raise InputError("this posterior does not know the log density of its graphs: weigh it uniformly")
         merged = self.merged()
         assert merged.log_joint is not None
-        return replace(merged, log_weights=merged.log_joint, marginals=None)
+        info = with_chains(merged.info, None)
+        return replace(merged, log_weights=merged.log_joint, marginals=None, info=info)
 
     def merged(self) -> Posterior:
         """Equal graphs joined into one, their weights added up.
@@ -205,6 +207,7 @@ class Posterior:
             theta=jax.tree.map(lambda leaf: leaf[keep], self.theta),
             log_joint=None if self.log_joint is None else self.log_joint[keep],
             multiplicity=np.bincount(member, weights=self._multiplicity()).astype(np.int64),
+            info=with_chains(self.info, None),
         )
 
     def resampled(self, draws: int = 1000, seed: int = 0) -> Posterior:
@@ -220,7 +223,7 @@ class Posterior:
             theta=jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], self.theta),
             log_joint=None if self.log_joint is None else self.log_joint[chosen],
             marginals=self.marginals,
-            info={**self.info, "exhaustive": False},
+            info=with_chains({**self.info, "exhaustive": False}, lengths_of_members(self, chosen)),
             data=self.data,
         )
 
@@ -270,7 +273,9 @@ class Posterior:
         return [WeightedGraph(classes[c].reshape(self.nodes, self.nodes), float(weight[c])) for c in order]
 
     def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
-        """Posterior mean of any function of the graph, and its Monte Carlo standard error (draws as if independent).
+        """Posterior mean of any function of the graph, and its Monte Carlo standard error.
+
+        Draws of a chain count by the effective sample size of this function, others as independent.
 
         >>> import dagpost as dp
         >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
