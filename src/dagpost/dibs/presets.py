@@ -70,6 +70,7 @@ JOINT: dict[str, Tuned] = {
 }
 REHEATED_TO = 20.0
 MOVES_PER_NODE = 10_000
+PARAMETER_STEPS = 1000
 
 
 def default_settings(model: Model, d: int, observations: int, **changes: Any) -> Settings:
@@ -95,6 +96,10 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         tuned = JOINT.get(model.name, JOINT["linear"])
         estimator, steps = tuned.estimator, tuned.steps
         beta_end = tuned.beta_end * more_rows
+        if model.name == "mlp":  # more nodes need more samples and a stronger penalty, or wrong edges stay
+            estimator = replace(estimator, samples=round(estimator.samples * growth**1.5))
+            tuned = tuned._replace(alpha_end=tuned.alpha_end * growth**-0.75)
+            beta_end *= growth**1.5
         # large networks lose their way at high rates
         bandwidth_z, rate = tuned.bandwidth_z, max(tuned.rate * growth**-1.5, min(tuned.rate, 0.005))
         if not model.soft:
@@ -113,6 +118,7 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         "optimiser": RmsProp(rate),
         "collapsed": collapsed,
         "moves": MOVES_PER_NODE * d if collapsed else 0,
+        "parameter_steps": 0 if collapsed else PARAMETER_STEPS,
         "cyclic": "repair",
     }
     return Settings(**{**options, **changes})

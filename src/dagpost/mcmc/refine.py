@@ -318,9 +318,9 @@ def adapted_ladder(
         advance(ensembles, scoring, heats, moves, 20, section=section, clock=clock)
         forget(ensembles)
         advance(ensembles, scoring, heats, moves, 40, section=section, clock=clock)
-        if clock is not None and clock.expired:
-            return heats, np.stack([graphs_of(e.parents) for e in ensembles])
         tried = sum(e.swaps_tried for e in ensembles)
+        if tried.min() == 0 or (clock is not None and clock.expired):
+            return heats, np.stack([graphs_of(e.parents) for e in ensembles])
         rejected = np.maximum(1 - sum(e.swaps_accepted for e in ensembles) / tried, 0.01)
         barrier = np.concatenate([[0.0], np.cumsum(rejected)])
         levels = int(np.clip(np.ceil(1.5 * barrier[-1]) + 1, 3, 40))
