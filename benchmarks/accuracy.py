@@ -73,7 +73,9 @@ def main() -> None:
             rows.append({"d": d, "model": model, "prior": prior, "N": count, "set": seed, "method": method,
                          "error": error, "weighted_error": plus, "seconds": took,
                          "trusted": post.info.get("trusted")})  # fmt: skip
-        latest = [r for r in rows if (r["d"], r["model"], r["prior"], r["N"], r["set"]) == (d, model, prior, count, seed)]
+        latest = [
+            r for r in rows if (r["d"], r["model"], r["prior"], r["N"], r["set"]) == (d, model, prior, count, seed)
+        ]
         told = "  ".join(f"{r['method']} {r['error']:.3f} ({r['seconds']:.1f} s)" for r in latest)
         print(f"d {d:>2} {model:6} {prior:11} N {count:>4}: {told}", flush=True)
         if options.out:

@@ -2,10 +2,10 @@
 
     python benchmarks/starts.py [--nodes 12 20 50] [--sets 3] [--limit 150] [--jobs 16] [--out FILE]
 
-`auto` starts from DiBS particles, from graphs that greedy search (GES) finds, from the empty graph, and from random graphs
-of the prior; BGe and linear models, both priors, data of the paper's protocol (N = 100, weights not shifted). Each run has
-one core. Seconds are those of the whole run without compiling. A run that does not get there within the limit has the
-seconds it would need, its standard error falling with the root of time, and is marked as such in the table.
+`auto` starts from DiBS particles, from graphs that greedy search (GES) finds, from the empty graph, and from random
+graphs of the prior; BGe and linear models, both priors, data of the paper's protocol (N = 100, weights not shifted).
+Each run has one core. Seconds are those of the whole run without compiling. A run that does not get there within the
+limit has the seconds it would need, its standard error falling with the root of time; `reached` counts the others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The time limit of a run: a clock that stands still while code is compiled.
 
 Compiling takes a minute on a new installation and nothing later on, so a limit that counted it would mean something
-else on every call. JAX and numba report how long they compile; the clock leaves that out, and a run says how long it was.
+else on every call. JAX and numba report how long they compile; the clock leaves that out, and a run says how long that
+was.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ class _Compiling:
         from numba.core import event
 
         self.jax_seconds = self.numba_seconds = 0.0
-        depth, began = 0, 0.0
+        total = self
 
         class Outermost(event.Listener):
             """Of nested compilations; numba compiles in one thread at a time."""
 
-            def on_start(_, event: object) -> None:
-                nonlocal depth, began
-                depth += 1
-                if depth == 1:
-                    began = time.perf_counter()
+            depth, began = 0, 0.0
 
-            def on_end(_, event: object) -> None:
-                nonlocal depth
-                depth -= 1
-                if depth == 0:
-                    self.numba_seconds += time.perf_counter() - began
+            def on_start(self, event: object) -> None:
+                self.depth += 1
+                if self.depth == 1:
+                    self.began = time.perf_counter()
 
-        def add(name: str, seconds: float, **_: object) -> None:
-            if name in JAX_EVENTS:
-                self.jax_seconds += seconds
+            def on_end(self, event: object) -> None:
+                self.depth -= 1
+                if self.depth == 0:
+                    total.numba_seconds += time.perf_counter() - self.began
+
+        def add(event: str, duration_secs: float, **_: str | int) -> None:
+            if event in JAX_EVENTS:
+                total.jax_seconds += duration_secs
 
         event.register("numba:compile", Outermost())
         monitoring.register_event_duration_secs_listener(add)

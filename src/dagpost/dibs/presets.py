@@ -28,8 +28,8 @@ def published(name: str, d: int) -> tuple[float, float, float]:
 def paper_settings(model: Model, d: int, observations: int = 100, **changes: Any) -> Settings:
     """Everything as published: 3,000 steps, S = 128, one weight for each graph, sampled acyclicity.
 
-    The paper gives slopes and bandwidths for 20 and 50 nodes; see `published`. The acyclicity term averages over 32 soft
-    graphs, as the authors' code does; the paper's text has 128 (`acyclicity_samples=128`).
+    The paper gives slopes and bandwidths for 20 and 50 nodes; see `published`. The acyclicity term averages over 32
+    soft graphs, as the authors' code does; the paper's text has 128 (`acyclicity_samples=128`).
     """
     slope, bandwidth_z, bandwidth_theta = published(model.name, d)
     marginal = isinstance(model, BGe)

@@ -78,7 +78,10 @@ class Settings:
         if self.batch is not None:
             whole_number("batch", self.batch, least=1)
             if self.collapsed:
-                raise InputError("batch: closed forms use statistics of all rows, which cost no more: leave it out, or set collapsed=False")
+                raise InputError(
+                    "batch: closed forms use statistics of all rows, which cost no more: leave it out, "
+                    "or set collapsed=False"
+                )
         if self.estimator.kind == "flip" and not self.collapsed:
             raise InputError("the flip estimator needs closed-form evidence: set collapsed=True")
         if self.moves and not self.collapsed:

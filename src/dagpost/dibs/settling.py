@@ -2,7 +2,8 @@
 
 DiBS moves parameters under graphs sampled from the particle, and under an edge probability that is still open they
 serve all of them. The DAG that a particle stands for in the end is another one: edges have been decided, and a cycle
-may have been broken up. So the parameters of each particle climb to the nearest mode of `p(theta | G, D)` for its own DAG.
+may have been broken up. Left as they are, such parameters can predict held-out rows a hundred times worse than those of
+the other particles. So the parameters of each particle climb to the nearest mode of `p(theta | G, D)` for its own DAG.
 """
 
 from __future__ import annotations

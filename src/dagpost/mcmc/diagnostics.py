@@ -66,7 +66,7 @@ def diagnose(
     """
     from arviz_stats.base.array import array_stats
 
-    e, b, d, _ = frequencies.shape
+    e, b = frequencies.shape[:2]
     if b < FEWEST_BATCHES or log_posterior.shape[1] < FEWEST_BATCHES:
         return Diagnostics(np.inf, 0.0, 0.5, np.inf, 0.0)
     rhat_density, ess_density = (_number(f(log_posterior)) for f in (array_stats.rhat, array_stats.ess))

@@ -318,7 +318,7 @@ def adapted_ladder(
         advance(ensembles, scoring, heats, moves, 20, section=section, clock=clock)
         forget(ensembles)
         advance(ensembles, scoring, heats, moves, 40, section=section, clock=clock)
-        tried = sum(e.swaps_tried for e in ensembles)
+        tried = np.sum([e.swaps_tried for e in ensembles], axis=0)
         if tried.min() == 0 or (clock is not None and clock.expired):
             return heats, np.stack([graphs_of(e.parents) for e in ensembles])
         rejected = np.maximum(1 - sum(e.swaps_accepted for e in ensembles) / tried, 0.01)

@@ -133,11 +133,12 @@ def _measures(post: Posterior) -> list[Measure]:
         out.append(
             Measure("graphs that carry the weight", f"{effective:,.1f}", "1 / Σ weight²: few mean a peaked posterior")
         )
+    most, least = f"at most {LARGEST_RHAT} is asked for", f"at least {SMALLEST_ESS:.0f} are asked for"
     known = {
-        "rhat": ("largest split-R̂ of an edge", f"agreement of the chains; at most {LARGEST_RHAT} is asked for"),
-        "rhat_log_posterior": ("split-R̂ of the log posterior", f"the same for the fit; at most {LARGEST_RHAT} is asked for"),
-        "ess": ("smallest effective sample size of an edge", f"independent draws worth; at least {SMALLEST_ESS:.0f} are asked for"),
-        "ess_log_posterior": ("effective sample size of the log posterior", f"at least {SMALLEST_ESS:.0f} are asked for"),
+        "rhat": ("largest split-R̂ of an edge", f"agreement of the chains; {most}"),
+        "rhat_log_posterior": ("split-R̂ of the log posterior", f"the same for the fit; {most}"),
+        "ess": ("smallest effective sample size of an edge", f"independent draws worth; {least}"),
+        "ess_log_posterior": ("effective sample size of the log posterior", least),
         "error": ("largest standard error of an edge probability", "Monte Carlo error that is left"),
         "acceptance": ("accepted moves", "share of the proposed moves"),
         "cyclic": ("particles with a cycle", "not counted, or repaired, as the method says"),

@@ -21,8 +21,8 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("dibs-paper", "mlp"): {"batch": MINIBATCH, "scaled": False},
     ("dibs", "mlp"): {"batch": MINIBATCH},
 }
-"""By method and model. The authors add the log likelihood of a minibatch without scaling it up to all rows; `dibs` scales
-it. BGe takes statistics of all rows."""
+"""By method and model. The authors add the log likelihood of a minibatch without scaling it up to all rows; `dibs`
+scales it. BGe takes statistics of all rows."""
 
 
 def tasks_for(models: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:

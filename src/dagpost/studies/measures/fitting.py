@@ -23,8 +23,8 @@ from dagpost.randomness import key_from_seed
 from dagpost.studies.dibs_lib import fit_dibs_lib
 
 WEIGHTED = ("dibs", "dibs-paper", "dibs-lib")
-"""Methods whose particles are shown twice: with equal weights, and weighted by their posterior (DiBS+), unless they ended
-with Metropolis moves at the posterior."""
+"""Methods whose particles are shown twice: with equal weights, and weighted by their posterior (DiBS+), unless they
+ended with Metropolis moves at the posterior."""
 
 
 @dataclass(frozen=True)
