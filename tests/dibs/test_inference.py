@@ -1,6 +1,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -228,3 +229,63 @@ def test_impossible_combinations_are_named():
         infer(SIM.train, full, PRIOR, quick(full, estimator=Estimator("flip")))
     with pytest.raises(InputError, match="particles=0"):
         infer(SIM.train, dp.BGe(), PRIOR, quick(dp.BGe()), particles=0)
+
+
+@pytest.mark.parametrize("model", [dp.LinearGaussian(), dp.LinearGaussian(noise_variance=None), dp.MlpGaussian()])
+def test_statistics_of_chosen_rows_are_those_of_a_smaller_table(model):
+    from dagpost.dibs.target import minibatch
+
+    rng = np.random.default_rng(1)
+    data = dp.Dataset(SIM.train.values, intervened=rng.random(SIM.train.values.shape) < 0.3)
+    rows = jax.tree.map(jnp.asarray, model.rows(data))
+    key = jax.random.key(3)
+    found, scale = minibatch(key, model, rows, 20)
+    chosen = np.asarray(jax.random.choice(key, 60, (20,), replace=False))
+    few = dp.Dataset(data.values[chosen], intervened=data.intervened[chosen])
+    graph, theta = np.asarray(PRIOR.sample(key, 6), dtype=float), model.sample_theta(key, 6)
+    np.testing.assert_allclose(
+        model.log_families(graph, theta, found), model.log_families(graph, theta, model.summarise(few)), rtol=1e-4
+    )
+    assert scale == 3.0
+
+
+def test_minibatches_as_published_are_not_scaled_up():
+    """The authors add the log likelihood of a minibatch as it is, which makes the target that of so many rows."""
+    from dagpost.dibs.target import minibatch
+    from dagpost.studies import Scale, study_by_name
+
+    rows = dp.MlpGaussian().rows(SIM.train)
+    assert [minibatch(jax.random.key(0), dp.MlpGaussian(), rows, 20, scaled)[1] for scaled in (True, False)] == [3, 1]
+    assert minibatch(jax.random.key(0), dp.MlpGaussian(), rows, 100, True)[1] == 1
+    for name in ("sachs", "sachs-noise"):
+        for task in study_by_name(name).tasks(Scale(1)):
+            if task.run["method"] == "dibs-paper" and task.run["model"] in ("linear", "mlp"):
+                assert task.run["options"] == {"batch": 100, "scaled": False}
+    for model in ("linear", "mlp"):
+        post = dp.fit(SIM.train, model, method="dibs-paper", batch=10, scaled=False, steps=3, particles=2,
+                      cyclic="repair", progress=False)  # fmt: skip
+        assert len(post) == 2
+    with pytest.raises(InputError, match="batch: closed forms"):
+        dp.fit(SIM.train, "linear", method="dibs", batch=10)
+
+
+def test_parameters_settle_on_the_graph_of_their_particle():
+    options = {"method": "dibs", "steps": 30, "particles": 4, "progress": False, "seed": 3}
+    moving, settled = (dp.fit(SIM.train, "mlp", parameter_steps=n, **options) for n in (0, 300))
+    np.testing.assert_array_equal(moving.graphs, settled.graphs)
+    assert moving.log_joint is not None and settled.log_joint is not None
+    assert (settled.log_joint > moving.log_joint + 10).all()
+    again = dp.fit(SIM.train, "mlp", parameter_steps=300, **options)
+    np.testing.assert_array_equal(again.log_joint, settled.log_joint)
+
+
+def test_many_nodes_do_not_diverge():
+    """With 200 nodes the gradient of the acyclicity term is 1e35 where all edges are open, and its square infinite."""
+    data = dp.simulate("linear", nodes=200, observations=20, seed=1, interventional_sets=0).train
+    post = dp.fit(data, "linear", method="dibs", particles=2, steps=8, moves=0, progress=False)
+    assert post.graphs.shape == (2, 200, 200)
+
+
+def test_the_acyclicity_term_has_the_samples_of_the_authors_code():
+    assert paper_settings(dp.BGe(), 20).acyclicity_samples == 32
+    assert "128" in str(paper_settings.__doc__)

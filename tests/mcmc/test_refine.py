@@ -75,7 +75,7 @@ def test_auto_without_closed_form_is_dibs_and_says_so():
     assert "no closed-form evidence" in post.info["verdict"]
 
 
-@pytest.mark.parametrize("wrong", [{"time_limit": 0}, {"max_moves": 0}, {"precision": -1}, {"ensembles": 1}])
+@pytest.mark.parametrize("wrong", [{"max_moves": 0}, {"precision": -1}, {"ensembles": 1}])
 def test_effort_is_checked(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         Effort(**wrong)

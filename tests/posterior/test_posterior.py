@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.errors import InputError
+from dagpost.errors import InputError, WeightingWarning
 from dagpost.graphs import all_dags, essential_graph
 from dagpost.models import MODELS, as_model
 from dagpost.posterior import Posterior, log_joint_of
@@ -116,3 +116,54 @@ def test_weights_are_float64_where_it_matters():
 def test_errors_name_the_cause(make, message):
     with np.errstate(divide="ignore"), pytest.raises(InputError, match=message):
         make()
+
+
+def test_copies_of_a_graph_are_one_where_parameters_are_integrated_out():
+    """Each copy has a fresh draw of its parameters, which tells nothing apart."""
+    graphs = np.asarray([A, B, A, A], dtype=bool)
+    joint = np.log([0.2, 0.6, 0.2, 0.2])
+    theta = np.random.default_rng(0).standard_normal((4, 3, 3))
+    names, model = ("a", "b", "c"), dp.LinearGaussian()
+
+    def of(collapsed):
+        info = {"method": "dibs", "collapsed": collapsed}
+        return Posterior(graphs, np.zeros(4), names, model, dp.Uniform(), theta=theta, log_joint=joint, info=info)
+
+    weighted = of(True).weighted("posterior")
+    assert len(weighted) == 2
+    np.testing.assert_allclose(weighted.weights, [0.25, 0.75])  # A's posterior counts once, not three times
+    np.testing.assert_array_equal(weighted.theta, theta[:2])
+    assert len(of(False).weighted("posterior")) == 4  # graphs with different parameters are different particles
+
+
+def test_draws_of_the_posterior_are_not_weighed_twice():
+    info = {"method": "dibs", "collapsed": True, "sample": True}
+    marginals = np.full((3, 3), 0.25)
+    post = posterior_of([A, A, B], log_joint=np.log([0.1, 0.1, 0.9]), info=info, marginals=marginals)
+    with pytest.warns(WeightingWarning, match="'dibs' are draws of the posterior"):
+        same = post.weighted("posterior")
+    np.testing.assert_allclose(same.weights, [1 / 3] * 3)
+    np.testing.assert_array_equal(same.edge_marginals, marginals)
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "options", "sample"),
+    [
+        ("dibs", "linear", {"steps": 20, "particles": 8, "moves": 200}, True),
+        ("dibs", "linear", {"steps": 20, "particles": 8, "moves": 0}, False),
+        ("mc3", "bge", {"particles": 8, "burn_in": 200, "thin": 20}, True),
+        ("g-mc3", "linear", {"particles": 4, "burn_in": 20, "thin": 5}, True),
+        ("auto", "bge", {"draws": 20, "max_moves": 50_000}, True),
+    ],
+)
+def test_methods_say_whether_they_sample_the_posterior(method, model, options, sample):
+    data = dp.simulate("linear", nodes=4, observations=50, seed=2, interventional_sets=0).train
+    post = dp.fit(data, model, method=method, progress=False, **options)
+    assert post.is_sample == sample
+    if sample:
+        with pytest.warns(WeightingWarning):
+            weighted = post.weighted("posterior")
+        np.testing.assert_array_equal(weighted.edge_marginals, post.edge_marginals)
+    else:
+        distinct = len(np.unique(post.graphs.reshape(len(post), -1), axis=0))
+        assert len(post.weighted("posterior")) == distinct < len(post)

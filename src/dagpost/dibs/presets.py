@@ -97,7 +97,7 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         estimator, steps = tuned.estimator, tuned.steps
         beta_end = tuned.beta_end * more_rows
         if model.name == "mlp":  # more nodes need more samples and a stronger penalty, or wrong edges stay
-            estimator = replace(estimator, samples=round(estimator.samples * growth**1.5))
+            estimator = replace(estimator, samples=round(estimator.samples * growth**0.75))
             tuned = tuned._replace(alpha_end=tuned.alpha_end * growth**-0.75)
             beta_end *= growth**1.5
         # large networks lose their way at high rates
