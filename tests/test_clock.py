@@ -1,4 +1,4 @@
-"""The time limit holds for every part of a run: with a clock that goes on by a fixed amount whenever it is looked at."""
+"""The time limit holds for every part of a run, by a clock that goes on by a fixed amount whenever it is looked at."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ from dagpost.mcmc.refine import BATCHES, Block, ended_early
 
 @pytest.fixture
 def ticking(monkeypatch):
-    """A clock of 0.25 seconds for each look, whatever the machine does; compiling takes no time. Parts of work seem to take
+    """A clock of 0.25 seconds for each look, whatever the machine does; compiling takes no time. Parts seem to take
     so long that none grows."""
     now = [0.0]
 

@@ -61,7 +61,9 @@ def assume(
     if prior is None:
         said["prior"] = "erdos-renyi: all edges alike, about two a node"
     if method is None:
-        said["method"] = "auto: DiBS, then MCMC until the edge probabilities are precise"
+        said["method"] = (
+            "auto: MCMC over graphs until the edge probabilities are precise (DiBS where evidence has no closed form)"
+        )
     if not data.intervened.any():
         said["rows"] = "all observed, none from an intervention"
     said |= _about_columns(data)

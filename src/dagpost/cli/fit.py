@@ -38,9 +38,11 @@ def fit(
     seed: o.Seed = 0,
     precision: Annotated[float | None, typer.Option(help="auto: wanted standard error of an edge [0.004]")] = None,
     max_moves: Annotated[
-        int | None, typer.Option(help="auto: most MCMC moves [300 million for 20 columns, 1.9 thousand million for 50]")
+        int | None, typer.Option(help="auto: most MCMC moves [300 million for 20 columns, 1.9 billion for 50]")
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(help="auto: seconds; a seed then fixes less.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of the whole run, compiling excepted; a seed then fixes less.")
+    ] = None,
     set_: o.Settings = None,
     out: o.Out = "run",
     overwrite: o.Overwrite = False,

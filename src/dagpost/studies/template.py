@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from dagpost.errors import InputError, printable
+from dagpost.mcmc.diagnostics import LARGEST_RHAT
 from dagpost.studies import comparisons
+from dagpost.studies.declared.methods import AS_PUBLISHED as BASELINES
 from dagpost.studies.declared.methods import MOVES_PER_NODE
 from dagpost.studies.declared.sachs import MINIBATCH
 from dagpost.studies.labels import AS_PUBLISHED
@@ -65,6 +67,8 @@ def vocabulary(tables: Tables) -> dict[str, Any]:
         "STEPS": comparisons.PUBLISHED_STEPS,
         "MINIBATCH": MINIBATCH,
         "MOVES_PER_NODE": MOVES_PER_NODE,
+        "SIGNIFICANCE": BASELINES["bootstrap-pc"]["significance"],
+        "LARGEST_RHAT": LARGEST_RHAT,
         **{name: getattr(tables, name) for name in NUMBERS},
         **{name: partial(getattr(comparisons, name), tables) for name in TABLES},
     }
