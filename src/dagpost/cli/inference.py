@@ -39,6 +39,10 @@ CHECKPOINT = "checkpoint"
 """Folder inside the output folder that a stopped run leaves."""
 
 
+WORTH_SAYING = 5.0
+"""Seconds of compiling from which on a run mentions them."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What was asked for; None where nothing was."""
@@ -222,4 +226,7 @@ def described(summary: dict[str, Any], top: int = 12) -> str:
         lines.append(f"  … and {len(likely) - top} more")
     if "verdict" in summary["info"]:
         lines.append(str(summary["info"]["verdict"]))
+    compiling = summary["info"].get("compiling", 0.0)
+    if compiling >= WORTH_SAYING:
+        lines.append(f"Compiling took {compiling:.0f} s of this; no time limit counts it, and later runs need less.")
     return "\n".join(lines)

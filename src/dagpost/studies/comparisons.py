@@ -234,6 +234,16 @@ def starts(tables: Tables) -> str:
     return table(["nodes", "model", "prior", *from_where], sorted(lines, key=lambda line: line[0]))
 
 
+def weights(tables: Tables) -> str:
+    """Mean over data sets of the largest edge error, with a method's own weights and with `weighted("posterior")`."""
+    rows, lines = [row for row in tables.benchmark("accuracy") if "weighted_error" in row], []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = list(matching(rows, {"method": method}))
+        means = [Number(statistics.fmean(row[name] for row in own), 3) for name in ("error", "weighted_error")]
+        lines.append([f"`{method}`", *means, len(own)])
+    return table(["", "own weights", '`weighted("posterior")`', "data sets"], lines)
+
+
 def _setting(name: str) -> str:
     """The model and the number of nodes in a name like "bge-20"."""
     model, _, nodes = name.partition("-")
@@ -267,5 +277,6 @@ BLOCKS: dict[str, Callable[[Tables], str]] = {
     "dibs-lib-times": dibs_lib_times,
     "time-limits": time_limits,
     "starts": starts,
+    "weights": weights,
 }
 """What a page can have between `<!-- table NAME -->` and `<!-- end NAME -->`."""
