@@ -64,8 +64,8 @@ def probabilities(post: dp.Posterior) -> list[float]:
 
 
 def inferred(data: dp.Dataset, method: str, initialisations: int) -> np.ndarray:
-    """Mean probabilities under DiBS (equal weights) and DiBS+ (weights by posterior) over initialisations. Particles end
-    without Metropolis moves, which would make them draws of the posterior."""
+    """Mean probabilities under DiBS (equal weights) and DiBS+ (weights by posterior) over initialisations. Particles
+    end without Metropolis moves, which would make them draws of the posterior."""
     runs = []
     for seed in range(initialisations):
         post = dp.fit(data, model="bge", prior="uniform", method=method, seed=seed, moves=0)

@@ -7,7 +7,6 @@ import numpy as np
 
 from dagpost.posterior import Posterior
 
-
 TIMES = ("seconds", "total_seconds", "compiling")
 
 

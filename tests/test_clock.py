@@ -118,3 +118,14 @@ def test_limits_are_checked(wrong):
 def test_exact_has_no_limit():
     with pytest.raises(InputError, match="leave `time_limit` out"):
         dp.fit(SIM, "bge", method="exact", time_limit=3)
+
+
+def test_the_clock_stands_still_while_code_is_compiled(monkeypatch):
+    now, compiled = [100.0], SimpleNamespace(seconds=50.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(module, "_compiling", lambda: compiled)
+    watch = Clock(10.0)
+    now[0], compiled.seconds = 107.0, 54.0
+    assert (watch.seconds, watch.left, watch.compiling, watch.expired) == (3.0, 7.0, 4.0, False)
+    now[0] = 114.0
+    assert watch.expired

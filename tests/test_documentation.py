@@ -40,7 +40,7 @@ def stopped(out: str) -> None:
 
     def interrupted(self, snapshot):
         seen(self, snapshot)
-        if len(self) == 3:
+        if len(self) + len(self.chains) == 3:
             raise KeyboardInterrupt
 
     History.__call__ = interrupted

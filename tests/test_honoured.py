@@ -76,7 +76,7 @@ def test_whatever_z_says():
         target, _, stats = prepare(model, prior, settings, DATA, 8)
         z = rng.normal(size=(8, 5, 5, 2)) * 3
         graphs = np.asarray(limiting_graph(np.einsum("mik,mjk->mij", z[..., 0], z[..., 1]), target.known))
-        last = Snapshot(1, 1, 1.0, 1.0, z, (), np.zeros_like(graphs, dtype=float), graphs, 0)
+        last = Snapshot(1, 1, 1, 1.0, 1.0, z, (), np.zeros_like(graphs, dtype=float), graphs, 0)
         post = to_posterior(target, last, DATA, stats, jax.random.key(n), "dibs", False)
         assert len(post) == 8
         check(post.graphs, knowledge)

@@ -46,7 +46,7 @@ def test_few_rows_and_open_directions_are_mentioned():
 def test_measures_are_shown_with_their_meaning():
     post = made_up(4, rhat=1.02, ess=512.3, error=0.003, acceptance={"pair": 0.25}, ess_log_posterior=np.inf)
     text = sections.measures(judged(post))
-    for part in ("1.02", "512.3", "0.003", "pair 0.25", "infinite", "at most 1.05"):
+    for part in ("1.02", "512.3", "0.003", "pair 0.25", "infinite", "at most 1.01"):
         assert part in text
 
 

@@ -135,7 +135,7 @@ class Posterior:
     def is_collapsed(self) -> bool:
         """Whether graphs were inferred with their parameters integrated out: `log_joint` is `log p(G) p(D | G)`, and
         `theta` holds a draw given each graph."""
-        return bool(self.info.get("collapsed", not self.model.has_parameters))
+        return bool(self.info.get("collapsed", not jax.tree.leaves(self.theta)))
 
     @property
     def scaling(self) -> Scaling | None:
