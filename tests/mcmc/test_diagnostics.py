@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats
 
-from dagpost.mcmc.diagnostics import LARGEST_RHAT, Diagnostics, diagnose, split_rhat
+from dagpost.mcmc.diagnostics import LARGEST_RHAT, Diagnostics, diagnose, split_rhat, standard_errors
 
 BATCHES = 50
 
@@ -91,3 +91,17 @@ def test_the_rule_is_todays():
     assert "1.020" in good._replace(rhat=1.02).verdict and "effective" not in good._replace(rhat=1.02).verdict
     short = good._replace(ess=30.0)
     assert not short.trusted and "too short (effective sample size 30" in short.verdict
+
+
+def test_standard_errors_are_those_of_arviz():
+    rng = np.random.default_rng(7)
+    noise = rng.standard_normal((40, 4, 60))
+    correlated = np.zeros_like(noise)
+    for t in range(60):
+        correlated[..., t] = 0.7 * (correlated[..., t - 1] if t else 0) + noise[..., t]
+    correlated[20:] += rng.standard_normal((20, 4, 1))  # chains that disagree
+    for draws in (noise, correlated):
+        expected = np.asarray(array_stats.mcse(draws, chain_axis=1, draw_axis=2))
+        # ArviZ keeps one autocorrelation more at the end of the positive sequence
+        np.testing.assert_allclose(standard_errors(draws), expected, rtol=0.15)
+        assert np.mean(standard_errors(draws) / expected) == pytest.approx(1.0, abs=0.03)

@@ -101,17 +101,37 @@ def split_rhat(frequencies: Float[np.ndarray, "e b d d"], rounds: int) -> Float[
 
 def edge_errors(frequencies: Float[np.ndarray, "e b d d"]) -> Float[np.ndarray, "d d"]:
     """The standard error of every edge's overall frequency; 0 for edges that no batch saw come or go."""
-    from arviz_stats.base.array import array_stats
-
     e, b, d, _ = frequencies.shape
     means = np.moveaxis(frequencies.reshape(e, b, -1), -1, 0)
     moving = means.std(axis=(1, 2)) > 0
     out = np.zeros(d * d)
-    if b < FEWEST_BATCHES:
-        out[moving] = 0.5
-    elif moving.any():
-        out[moving] = np.asarray(array_stats.mcse(means[moving], chain_axis=1, draw_axis=2))
+    if moving.any():
+        out[moving] = standard_errors(means[moving]) if b >= FEWEST_BATCHES else 0.5
     return out.reshape(d, d)
+
+
+def standard_errors(draws: Float[np.ndarray, "k e b"]) -> Float[np.ndarray, " k"]:
+    """Monte Carlo standard errors of k means over e chains of b draws: `sd / sqrt(ess)`.
+
+    The effective sample size is that of Vehtari et al. (2021), without ranks, as ArviZ has it: split chains, Geyer's
+    initial monotone sequence of autocorrelations. Here for all edges at once, where ArviZ takes a second for a thousand.
+    """
+    half = draws.shape[2] // 2
+    chains = np.concatenate([draws[:, :, :half], draws[:, :, -half:]], axis=1)
+    k, m, n = chains.shape
+    centred = chains - chains.mean(axis=2, keepdims=True)
+    spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=2)) ** 2
+    autocovariance = np.fft.irfft(spectrum, axis=2)[:, :, :n].mean(axis=1) / n
+    within = autocovariance[:, 0] * n / (n - 1)
+    total = within * (n - 1) / n + chains.mean(axis=2).var(axis=1, ddof=1)
+    rho = 1 - (within[:, None] - autocovariance) / np.maximum(total, 1e-300)[:, None]
+    rho[:, 0] = 1.0
+    pairs = rho[:, 0 : n - n % 2 : 2] + rho[:, 1 : n - n % 2 + 1 : 2]
+    positive = np.logical_and.accumulate(pairs > 0, axis=1)
+    monotone = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=1)
+    time = np.maximum(2 * monotone.sum(axis=1) - 1, 1 / np.log10(m * n))
+    spread = draws.reshape(k, -1).std(axis=1, ddof=1)
+    return spread * np.sqrt(time / (m * n))
 
 
 def _number(value: Any) -> float:

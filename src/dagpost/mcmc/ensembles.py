@@ -10,8 +10,10 @@ not even a cache, so a run does not depend on the number of threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import repeat
 from typing import NamedTuple
 
@@ -137,8 +139,9 @@ def _record(ensemble, here, thin, log_posterior, kept):
 
 
 @njit(cache=True, _nrt=False)  # pyright: ignore[reportCallIssue]
-def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, scratch, room):
-    """Go on until `rounds` are done; False if it stopped at a family that Python has to score.
+def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room):
+    """Go on until `rounds` are done; False if it stopped at a family that Python has to score. Between levels it ends
+    when somebody has set `stop`; the round is then not done.
 
     Without numba's runtime (`_nrt`), which is there for allocating and counts references on the way.
     """
@@ -146,6 +149,8 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
     clock = ensemble.clock
     while clock[0] < rounds:
         while clock[1] < levels:
+            if stop[0]:
+                return True
             k = clock[1]
             dag = Structure(ensemble.parents[k], ensemble.ancestors[k], room)
             end = 0
@@ -173,10 +178,10 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
 
 
 @njit(cache=True, nogil=True)
-def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept):
+def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop):
     _, d, words = ensemble.parents.shape
     scratch, room = scratch_for(ensemble.wanted, d, words), np.zeros((2, d), np.int64)
-    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, scratch, room)
+    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room)
 
 
 @njit(cache=True)
@@ -222,28 +227,53 @@ def advance(
     ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1,
     section: Section = NOWHERE, clock: Clock | None = None,
 ) -> Record:  # fmt: skip
-    """Run every ensemble for this many rounds, or until the clock expires; counts and occupancy go on from where they
-    were."""
+    """Run every ensemble for this many rounds, or until the clock expires, if need be within a round; counts and
+    occupancy go on from where they were."""
     size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
     heats = np.asarray(heats, dtype=np.float64)
     traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
+    stop = np.zeros(1, np.bool_)
 
     def one(e: int, until: int) -> None:
         ensemble = ensembles[e]
-        while not _advance(ensemble, scoring.scorer, heats, recipe, until, thin, traces[e], kept[e]):
-            if section.stopping:
+        while not _advance(ensemble, scoring.scorer, heats, recipe, until, thin, traces[e], kept[e], stop):
+            if section.stopping or (clock is not None and clock.expired):
                 return
             _answer(ensemble, scoring)
 
     for ensemble in ensembles:
         ensemble.clock[0] = 0
-    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool, _set_at_the_end_of(clock, stop):
         until = 0
         for part in section.parts(rounds, clock):
             until += part
             list(pool.map(one, range(size), repeat(until)))
             section.check()
-    return Record(until, traces[:, :until], graphs_of(kept[:, : until // thin]))
+    made = min(int(ensemble.clock[0]) for ensemble in ensembles)
+    return Record(made, traces[:, :made], graphs_of(kept[:, : made // thin]))
+
+
+@contextmanager
+def _set_at_the_end_of(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
+    """While this lasts, `stop` is set when the clock expires."""
+    if clock is None or clock.limit is None:
+        yield
+        return
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(min(max(clock.left, 0.01), 1.0)):
+            if clock.expired:
+                stop[0] = True
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def moved(

@@ -163,12 +163,14 @@ def refine(
             settled = found.trusted and found.error <= SETTLED
             left = 1 - share(made + own, now)
             batches_left = int(left / share(own / batches, (now - since) / max(anew, 1)))
-            if enough or batches_left < (1 if found.trusted else batches):
+            # a clock ends a block wherever it is, so that one can be begun that does not fit
+            by_clock = limit is not None and now / limit > (made + own) / effort.allowed(d, settled)
+            if enough or batches_left < (1 if found.trusted or by_clock else batches):
                 break
             if found.trusted and batches_left < 4 * batches:
                 begun, batches = block, batches + batches_left
             else:
-                longer = 2 if batches_left >= 4 * batches else batches_left / batches
+                longer = 2 if by_clock or batches_left >= 4 * batches else batches_left / batches
                 begun, before = None, (block, rounds)
                 rounds, batches = int(rounds * batches / BATCHES * longer), BATCHES
     flat = block.graphs.reshape(-1, d, d)  # ensemble by ensemble, each in order of time
@@ -276,7 +278,7 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
     pairs = min(max(20, d * (d - 1) // 2), LONGEST_ROUND)
     if not scoring.scorer.compiled:
         return recipe(pair=pairs)
-    many, most = pairs if d >= LARGE else 0, 3 if d <= 25 else 2
+    many, most = pairs if d >= LARGE else 0, 3 if d <= 25 else 2 if d <= 64 else 1
     return recipe(most=most, pair=pairs, parents=1, reversal=2, exchange=many // 80, relocation=many // 50)
 
 
@@ -342,7 +344,8 @@ def moves_of(ensembles: list[Ensemble]) -> int:
 def figures(ensembles: list[Ensemble], heats: np.ndarray) -> dict[str, Any]:
     """Acceptance of each kind of move at level 0, and of exchanges along the ladder."""
     tried, accepted = (np.sum([getattr(e, name)[0] for e in ensembles], axis=0) for name in ("tried", "accepted"))
-    swaps = np.sum([e.swaps_accepted for e in ensembles], axis=0) / np.sum([e.swaps_tried for e in ensembles], axis=0)
+    exchanged, attempts = (np.sum([getattr(e, f"swaps_{n}") for e in ensembles], axis=0) for n in ("accepted", "tried"))
+    swaps = exchanged / np.maximum(attempts, 1)
     return {
         "acceptance": {kind: float(a / t) for kind, a, t in zip(KINDS, accepted, tried) if t},
         "swap_rates": swaps.round(3).tolist(),
