@@ -16,7 +16,9 @@ from dagpost.errors import positive
 PART_SECONDS = 0.4
 """How long a call of compiled code may take, about, before somebody looks at the clock."""
 
-JAX_EVENTS = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
+JAX_EVENTS = tuple(
+    f"/jax/core/compile/{stage}_duration" for stage in ("jaxpr_trace", "jaxpr_to_mlir_module", "backend_compile")
+)
 
 
 class _Compiling:
@@ -26,34 +28,33 @@ class _Compiling:
         from jax import monitoring
         from numba.core import event
 
-        self.jax_seconds = self.numba_seconds = 0.0
+        self._spans: list[tuple[float, float]] = []  # that do not overlap, in order of time
+        self._began: list[float] = []  # of the numba compilations under way
         total = self
 
-        class Outermost(event.Listener):
-            """Of nested compilations; numba compiles in one thread at a time."""
-
-            depth, began = 0, 0.0
-
+        class Listener(event.Listener):
             def on_start(self, event: object) -> None:
-                self.depth += 1
-                if self.depth == 1:
-                    self.began = time.perf_counter()
+                total._began.append(time.perf_counter())
 
             def on_end(self, event: object) -> None:
-                self.depth -= 1
-                if self.depth == 0:
-                    total.numba_seconds += time.perf_counter() - self.began
+                total._add(total._began.pop())
 
         def add(event: str, duration_secs: float, **_: str | int) -> None:
             if event in JAX_EVENTS:
-                total.jax_seconds += duration_secs
+                total._add(time.perf_counter() - duration_secs)
 
-        event.register("numba:compile", Outermost())
+        event.register("numba:compile", Listener())
         monitoring.register_event_duration_secs_listener(add)
+
+    def _add(self, began: float) -> None:
+        """A compilation from then to now; those within it, which have ended before, are part of it."""
+        while self._spans and self._spans[-1][1] > began:
+            began = min(began, self._spans.pop()[0])
+        self._spans.append((began, time.perf_counter()))
 
     @property
     def seconds(self) -> float:
-        return self.jax_seconds + self.numba_seconds
+        return sum(end - began for began, end in self._spans)
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dagpost.errors import InputError
-from dagpost.graphs import cyclicity, cyclicity_gradient, find_cycle, is_acyclic, topological_order
+from dagpost.graphs import cyclicity, cyclicity_gradient, find_cycle, is_acyclic, topological_order, without_cycles
 
 
 def all_digraphs(d):
@@ -134,3 +134,20 @@ def test_gradient_of_a_dense_soft_graph_is_finite_in_single_precision(d):
         exact = np.linalg.matrix_power(np.eye(d) + np.asarray(half, dtype=np.float64) / d, d - 1).T
     scale = min(1.0, 1e12 / exact.max())
     np.testing.assert_allclose(gradient, scale * exact, rtol=1e-3)
+
+
+def test_dense_graphs_keep_their_strongest_edges():
+    """Against the same rule step by step: an edge is left out if it closes a cycle with stronger ones."""
+    rng = np.random.default_rng(8)
+    strength = rng.random((70, 70))
+    dense = rng.random((70, 70)) < 0.4
+    np.fill_diagonal(dense, False)
+    found = without_cycles(dense, strength)
+    assert is_acyclic(found) and not (found & ~dense).any()
+    expected = np.zeros_like(dense)
+    for edge in np.argsort(-strength, axis=None):
+        i, j = divmod(int(edge), 70)
+        if dense[i, j]:
+            expected[i, j] = True
+            expected[i, j] = bool(is_acyclic(expected))
+    np.testing.assert_array_equal(found, expected)

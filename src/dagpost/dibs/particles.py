@@ -59,7 +59,7 @@ def to_posterior(
         with progress_bar(f"{method}, {moves:,} moves for each particle", len(graphs), progress) as done:
             graphs, moves = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done, section, clock)
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
-    if settings.parameter_steps and jax.tree.leaves(theta):
+    if settings.parameter_steps and jax.tree.leaves(theta) and not cut_short:  # else the time is up
         rows = stats if settings.batch is None else model.rows(data)
         theta = jax.tree.map(np.asarray, settled(target, graphs, theta, rows, key_theta, clock))
     joint = log_joint_of(graphs, theta, model, target.prior, stats)

@@ -115,7 +115,7 @@ def run(
     done, steps = float(state.position), target.settings.steps
     stretch = _Stretch(clock)
     advance(done)
-    while done < steps - 0.5 and not clock.expired:
+    while done < steps - 0.5 and stretch.affords_a_step():
         pace, shown = stretch.pace(steps - done), done
         stop = min(every * (int(done + 0.5) // every + 1), steps)
         for count in section.parts(max(1, math.ceil((stop - done) / pace - 1e-3)), clock):
@@ -132,7 +132,7 @@ def run(
         if callback is not None and (int(done + 0.5) // every > int(shown + 0.5) // every or done >= steps - 0.5):
             callback(snapshot(target, state))
         elif done == shown:
-            break  # the next step would end too late
+            break  # the time is up
     return state
 
 
@@ -145,6 +145,10 @@ class _Stretch:
     def saw(self, steps: int, seconds: float) -> None:
         """So many steps took so long."""
         self.steps, self.seconds = self.steps + steps, self.seconds + seconds
+
+    def affords_a_step(self) -> bool:
+        """Whether there is time for one more, about."""
+        return self.clock.limit is None or self.seconds / max(self.steps, 1) < 2 * self.clock.left
 
     def pace(self, left: float) -> float:
         """1, or more where the clock leaves no time for the steps that are left."""

@@ -114,7 +114,7 @@ def standard_errors(draws: Float[np.ndarray, "k e b"]) -> Float[np.ndarray, " k"
     """Monte Carlo standard errors of k means over e chains of b draws: `sd / sqrt(ess)`.
 
     The effective sample size is that of Vehtari et al. (2021), without ranks, as ArviZ has it: split chains, Geyer's
-    initial monotone sequence of autocorrelations. Here for all edges at once, where ArviZ takes a second for a thousand.
+    initial monotone sequence of autocorrelations. Here for all edges at once; ArviZ takes a second for a thousand.
     """
     half = draws.shape[2] // 2
     chains = np.concatenate([draws[:, :, :half], draws[:, :, -half:]], axis=1)

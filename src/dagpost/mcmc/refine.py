@@ -44,7 +44,8 @@ PATIENCE = 3  # times that for chains that are not settled
 SETTLED = 0.01  # standard error of an edge probability
 LARGE = 16  # nodes from which on exchanges and relocations pay; with 12 they take time from moves that do more
 LADDER_SHARE = 0.2  # of a time limit, at most, for adapting the temperatures
-CHAINS_SHARE = 0.95  # of a time limit; what is left is for drawing parameters
+CLOSING = (0.05, 0.25)  # share of a time limit that is kept for drawing parameters and scoring graphs: least, most
+CLOSING_SECONDS = 1.5e-7  # that this takes, about, for each draw and pair of nodes
 LONGEST_ROUND = 2000  # moves of one kind before levels exchange their graphs
 
 
@@ -126,7 +127,10 @@ def refine(
         ladder, chains = section_of(checkpoint, "ladder"), section_of(checkpoint, "chains")
         if chains.found is not None:
             clock.put_back(chains.found.facts["seconds"])
-        limit = None if clock.limit is None else clock.seconds + CHAINS_SHARE * clock.left
+        limit = None
+        if clock.limit is not None:
+            least, most = (share * clock.left for share in CLOSING)
+            limit = clock.seconds + clock.left - min(max(CLOSING_SECONDS * draws * d**2, least), most)
         heats, at_levels = adapted_ladder(
             graphs, scoring, moves, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
         )
