@@ -18,9 +18,10 @@ from typing import Any
 
 import pandas as pd
 
+from dagpost.automatic import STARTS
+from dagpost.studies.comparisons import START_PRECISION, seconds_needed
+
 RESULTS = Path(__file__).parent / "results" / "starts.csv"
-STARTS = ("dibs", "ges", "empty", "random")
-PRECISION = 0.01
 FIRST_SEED = 90_000
 
 
@@ -33,7 +34,7 @@ def timed(case: tuple[int, str, str, int, str], limit: float, core: int | None =
     d, model, prior, number, start = case
     sim = dp.simulate(model, prior, nodes=d, observations=100, seed=FIRST_SEED + number, interventional_sets=0)
     post = dp.fit(
-        sim.train, model, prior, start=start, precision=PRECISION, time_limit=limit, seed=number, progress=False
+        sim.train, model, prior, start=start, precision=START_PRECISION, time_limit=limit, seed=number, progress=False
     )
     told = {name: post.info[name] for name in ("error", "rhat", "trusted", "moves", "ended_by")}
     return {
@@ -42,14 +43,9 @@ def timed(case: tuple[int, str, str, int, str], limit: float, core: int | None =
     }  # fmt: skip
 
 
-def needed(row: pd.Series) -> float:
-    """Seconds until every edge has the wanted precision."""
-    return row["seconds"] * max(1.0, (row["error"] / PRECISION) ** 2)
-
-
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Medians over data sets; a start has reached the precision where all of its runs have."""
-    table = table.assign(needed=table.apply(needed, axis=1), reached=table["error"] <= PRECISION)
+    table = table.assign(needed=table.apply(seconds_needed, axis=1), reached=table["error"] <= START_PRECISION)
     return table.groupby(["d", "model", "prior", "start"], sort=False).agg(
         needed=("needed", "median"), starting=("starting", "median"), reached=("reached", "sum"), runs=("set", "size")
     )

@@ -28,6 +28,7 @@ class _Compiling:
         from jax import monitoring
         from numba.core import event
 
+        self.seconds = 0.0
         self._spans: list[tuple[float, float]] = []  # that do not overlap, in order of time
         self._began: list[float] = []  # of the numba compilations under way
         total = self
@@ -49,12 +50,11 @@ class _Compiling:
     def _add(self, began: float) -> None:
         """A compilation from then to now; those within it, which have ended before, are part of it."""
         while self._spans and self._spans[-1][1] > began:
-            began = min(began, self._spans.pop()[0])
+            earlier, ended = self._spans.pop()
+            self.seconds -= ended - earlier
+            began = min(began, earlier)
         self._spans.append((began, time.perf_counter()))
-
-    @property
-    def seconds(self) -> float:
-        return sum(end - began for began, end in self._spans)
+        self.seconds += self._spans[-1][1] - began
 
 
 @cache
