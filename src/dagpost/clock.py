@@ -31,18 +31,19 @@ class _Compiling:
         self.seconds = 0.0
         self._spans: list[tuple[float, float]] = []  # that do not overlap, in order of time
         self._began: list[float] = []  # of the numba compilations under way
+        self._now = time.perf_counter
         total = self
 
         class Listener(event.Listener):
             def on_start(self, event: object) -> None:
-                total._began.append(time.perf_counter())
+                total._began.append(total._now())
 
             def on_end(self, event: object) -> None:
                 total._add(total._began.pop())
 
         def add(event: str, duration_secs: float, **_: str | int) -> None:
             if event in JAX_EVENTS:
-                total._add(time.perf_counter() - duration_secs)
+                total._add(total._now() - duration_secs)
 
         event.register("numba:compile", Listener())
         monitoring.register_event_duration_secs_listener(add)
@@ -53,7 +54,7 @@ class _Compiling:
             earlier, ended = self._spans.pop()
             self.seconds -= ended - earlier
             began = min(began, earlier)
-        self._spans.append((began, time.perf_counter()))
+        self._spans.append((began, self._now()))
         self.seconds += self._spans[-1][1] - began
 
 
