@@ -19,7 +19,7 @@ import numpy as np
 from dibs_lib import their_method, their_particles, their_posterior
 
 import dagpost as dp
-from dagpost.dibs import Linear, infer, paper_settings
+from dagpost.inference.dibs import Linear, infer, paper_settings
 from dagpost.models import as_model
 from dagpost.posterior import Posterior
 

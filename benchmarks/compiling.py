@@ -20,8 +20,8 @@ LEVELS = {"0": "--xla_backend_optimization_level=0", "1 (ours)": "", "3 (JAX's)"
 
 def measure(model_name: str, nodes: int, rows: int) -> None:
     import dagpost as dp
-    from dagpost.automatic import DIBS_SHARE
-    from dagpost.dibs import default_settings, infer
+    from dagpost.inference.auto import DIBS_SHARE
+    from dagpost.inference.dibs import default_settings, infer
     from dagpost.models import as_model
     from dagpost.priors import as_prior
 

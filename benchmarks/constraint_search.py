@@ -16,7 +16,7 @@ import numpy as np
 from causallearn.search.ConstraintBased.PC import pc
 
 import dagpost as dp
-from dagpost.constraint_search import pc_search
+from dagpost.inference.bootstrap.pc import pc_search
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 import dagpost as dp
-from dagpost.dibs import default_settings, infer
 from dagpost.graphs import is_acyclic
+from dagpost.inference.dibs import default_settings, infer
 from dagpost.models import as_model
 from dagpost.posterior import Posterior
 from dagpost.studies.dibs_lib import as_posterior, sampler

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import dagpost as dp
-from dagpost.exact_inference.layers import memory_bytes
+from dagpost.inference.exact.layers import memory_bytes
 
 ONE = """
 import resource, sys, time

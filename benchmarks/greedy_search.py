@@ -16,7 +16,7 @@ import numpy as np
 from causallearn.search.ScoreBased.GES import ges
 
 import dagpost as dp
-from dagpost.greedy_search import greedy_search
+from dagpost.inference.bootstrap.ges import greedy_search
 
 
 def main() -> None:

@@ -15,10 +15,10 @@ import time
 import numpy as np
 
 import dagpost as dp
-from dagpost.mcmc.diagnostics import edge_errors
-from dagpost.mcmc.ensembles import start
-from dagpost.mcmc.refine import BATCHES, adapted_ladder, run_block, standard_recipe
-from dagpost.mcmc.scoring import scorer_for
+from dagpost.inference.mcmc.diagnostics import edge_errors
+from dagpost.inference.mcmc.ensembles import start
+from dagpost.inference.mcmc.refine import BATCHES, adapted_ladder, run_block, standard_recipe
+from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
 from dagpost.priors import as_prior
 

@@ -15,10 +15,10 @@ from dibs_lib import simulated
 
 import dagpost as dp
 from dagpost.graphs import is_acyclic
-from dagpost.mcmc.diagnostics import diagnose
-from dagpost.mcmc.ensembles import advance, forget, recipe, start
-from dagpost.mcmc.refine import BATCHES, adapted_ladder, hottest_level, run_block, standard_recipe
-from dagpost.mcmc.scoring import scorer_for
+from dagpost.inference.mcmc.diagnostics import diagnose
+from dagpost.inference.mcmc.ensembles import advance, forget, recipe, start
+from dagpost.inference.mcmc.refine import BATCHES, adapted_ladder, hottest_level, run_block, standard_recipe
+from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
 
 PYTHON_MOVES = 2000

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from dagpost.automatic import STARTS
+from dagpost.inference.auto import STARTS
 from dagpost.studies.comparisons import START_PRECISION, seconds_needed
 
 RESULTS = Path(__file__).parent / "results" / "starts.csv"

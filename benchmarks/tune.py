@@ -17,7 +17,7 @@ import numpy as np
 from dibs_lib import scores, simulated
 
 import dagpost as dp
-from dagpost.dibs import Linear, Reheated, RmsProp, Settings, default_settings, infer
+from dagpost.inference.dibs import Linear, Reheated, RmsProp, Settings, default_settings, infer
 from dagpost.models import Model, as_model
 
 

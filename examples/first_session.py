@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import dagpost as dp
-from dagpost.cli import main as dagpost
+from dagpost.interfaces.cli import main as dagpost
 
 NAMES = ["dose (mg/kg)", "β-catenin", "p44/42", "=survival", "age at onset", "body weight, kg"]
 KNOWN = """\

@@ -31,7 +31,7 @@ CHECKED = [
     "dagpost.models.linear_gaussian",
     "dagpost.models.mlp_gaussian",
     "dagpost.posterior.density",
-    "dagpost.exact_inference.families",
+    "dagpost.inference.exact.families",
     "dagpost.metrics",
 ]
 install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dagpost as dp
-from dagpost.checkpoints import Checkpoint
+from dagpost.inference.checkpoints import Checkpoint
 from tests.digests import digest
 
 JOBS: dict[str, dict[str, Any]] = {

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import dagpost as dp
-from dagpost import atomic
-from dagpost.checkpoints import Checkpoint, State
+from dagpost._util import atomic
+from dagpost.inference.checkpoints import Checkpoint, State
 from tests.faults import OF_ONE_WRITE, Failing, flipped, truncated
 from tests.kills import JOBS, PROCESSES, Killed, killed_and_resumed, run, shared_out
 
@@ -133,7 +133,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     # a fork of a process that has only imported is safe: nothing has been started yet
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
-    PROCESSES.set_forkserver_preload(["dagpost.methods", "tests.kills"])
+    PROCESSES.set_forkserver_preload(["dagpost.inference.fit", "tests.kills"])
     with tempfile.TemporaryDirectory() as cache:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", cache)
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -10,8 +10,8 @@ import warnings
 import pytest
 
 import dagpost as dp
-from dagpost.cli import environment, main
-from dagpost.history import History
+from dagpost.inference.history import History
+from dagpost.interfaces.cli import environment, main
 from tests.documentation import PAGES, ROOT, Block, blocks, commands
 
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.dibs import Estimator, default_settings, infer
-from dagpost.dibs.inference import prepare
-from dagpost.dibs.latent import limiting_graph
-from dagpost.dibs.particles import to_posterior
-from dagpost.dibs.svgd import Snapshot
 from dagpost.errors import InputError
 from dagpost.graphs import is_acyclic
-from dagpost.mcmc.refine import Effort, refine
-from dagpost.methods import METHODS
+from dagpost.inference.dibs import Estimator, default_settings, infer
+from dagpost.inference.dibs.inference import prepare
+from dagpost.inference.dibs.latent import limiting_graph
+from dagpost.inference.dibs.particles import to_posterior
+from dagpost.inference.dibs.svgd import Snapshot
+from dagpost.inference.fit import METHODS
+from dagpost.inference.mcmc.refine import Effort, refine
 from dagpost.priors import informed
 from tests.knowledge_sets import random_knowledge, violations
 

@@ -37,18 +37,26 @@ _HOMES = {
     "load": "posterior",
     "Simulation": "simulation",
     "simulate": "simulation",
-    "ExactPosterior": "exact_inference",
-    "exact": "exact_inference",
-    "fit": "methods",
-    "History": "history",
-    "Checkpoint": "checkpoints",
-    "Interrupted": "checkpoints",
-    "StructureLearner": "estimator",
-    "to_pgmpy": "estimator",
+    "ExactPosterior": "inference.exact",
+    "exact": "inference.exact",
+    "fit": "inference.fit",
+    "History": "inference.history",
+    "Checkpoint": "inference.checkpoints",
+    "Interrupted": "inference.checkpoints",
+    "StructureLearner": "interfaces.scikit_learn",
+    "to_pgmpy": "interfaces.scikit_learn",
     "write_report": "report",
     "InputError": "errors",
 }
-_MODULES = ("data", "dibs", "graphs", "metrics", "models", "plot", "priors")
+_MODULES = {
+    "data": "data",
+    "dibs": "inference.dibs",
+    "graphs": "graphs",
+    "metrics": "metrics",
+    "models": "models",
+    "plot": "plot",
+    "priors": "priors",
+}
 
 __all__ = [
     "BGe",
@@ -92,14 +100,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dagpost import data, dibs, graphs, metrics, models, plot, priors
-    from dagpost.checkpoints import Checkpoint, Interrupted
+    from dagpost import data, graphs, metrics, models, plot, priors
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
-    from dagpost.estimator import StructureLearner, to_pgmpy
-    from dagpost.exact_inference import ExactPosterior, exact
-    from dagpost.history import History
-    from dagpost.methods import fit
+    from dagpost.inference import dibs
+    from dagpost.inference.checkpoints import Checkpoint, Interrupted
+    from dagpost.inference.exact import ExactPosterior, exact
+    from dagpost.inference.fit import fit
+    from dagpost.inference.history import History
+    from dagpost.interfaces.scikit_learn import StructureLearner, to_pgmpy
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform
@@ -109,7 +118,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"dagpost.{name}")
+        return import_module(f"dagpost.{_MODULES[name]}")
     if name in _HOMES:
         value = getattr(import_module(f"dagpost.{_HOMES[name]}"), name)
         globals()[name] = value

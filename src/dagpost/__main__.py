@@ -2,6 +2,6 @@
 
 import sys
 
-from dagpost.cli import main
+from dagpost.interfaces.cli import main
 
 sys.exit(main())

@@ -11,9 +11,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dagpost.data import as_dataset
 from dagpost.errors import InputError
-from dagpost.exact_inference import ExactPosterior
 from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
+from dagpost.inference.exact import ExactPosterior
 from dagpost.posterior import Posterior
 from dagpost.posterior.provenance import aligned
 from dagpost.typing import Graph

@@ -8,11 +8,11 @@ from typing import Literal
 import jax
 import numpy as np
 
+from dagpost._util.randomness import generator, key_from_seed
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.models import LinearGaussian, Model, as_model
 from dagpost.priors import GraphPrior, InDegreePrior, as_prior
-from dagpost.randomness import generator, key_from_seed
 from dagpost.typing import Graph, Theta
 
 

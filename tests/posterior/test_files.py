@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import dagpost as dp
+from dagpost._util.sealing import TRAILER, sealed, unsealed
 from dagpost.errors import InputError
 from dagpost.models.bge import BgeTheta
 from dagpost.posterior import Posterior
 from dagpost.posterior.encoding import decode, encode
-from dagpost.sealing import TRAILER, sealed, unsealed
 
 SIM = dp.simulate(nodes=4, observations=50, seed=2)
 NAMES = ("Erk 1/2", "=cmd()", "<β>", 'a"b\\')

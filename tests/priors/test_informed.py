@@ -7,8 +7,8 @@ import pytest
 
 import dagpost as dp
 from dagpost.errors import InputError
-from dagpost.exact_inference.families import members, prior_table
 from dagpost.graphs import all_dags, is_acyclic
+from dagpost.inference.exact.families import members, prior_table
 from dagpost.posterior import log_prior_of
 from dagpost.priors import InformedPrior, informed
 from tests.knowledge_sets import random_knowledge, violations

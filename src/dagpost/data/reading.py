@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dagpost._util.paths import existing_file
 from dagpost.data.dataset import Dataset, is_number
 from dagpost.data.files import decoded, read_bytes
 from dagpost.errors import DataWarning, InputError, printable
-from dagpost.paths import existing_file
 
 LARGEST_BYTES = 2 * 2**30
 """A larger table, after decompression, is refused: this guards against compressed bombs."""

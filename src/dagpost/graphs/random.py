@@ -18,7 +18,7 @@ from math import comb, inf, log
 import networkx as nx
 import numpy as np
 
-from dagpost.numerics import log_sum
+from dagpost._util.numerics import log_sum
 from dagpost.typing import Graph
 
 

@@ -26,10 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dagpost._util.randomness import each
 from dagpost.data import Dataset
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
-from dagpost.randomness import each
 from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
 
 

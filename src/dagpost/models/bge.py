@@ -22,13 +22,13 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
+from dagpost._util.randomness import generator
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import GramNode, LinearGaussian
-from dagpost.randomness import generator
 from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, Theta
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
+from dagpost._util.randomness import generator
 from dagpost.data import Dataset
 from dagpost.errors import DataWarning, InputError, positive, printable
 from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression
 from dagpost.models.gaussian import Noise, grams, log_normal
-from dagpost.randomness import generator
 from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
 
 

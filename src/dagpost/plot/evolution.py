@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dagpost.errors import InputError, nearest
-from dagpost.history import TOP, History
+from dagpost.inference.history import TOP, History
 from dagpost.plot.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, AsItIs, axes, edge_label
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dagpost.memory import cached_by_value
+from dagpost._util.memory import cached_by_value
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior, InformedPrior
 from dagpost.typing import Graphs, Theta

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from dagpost._util.randomness import key_from_seed
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import descendants
 from dagpost.models import Model
@@ -22,7 +23,6 @@ from dagpost.posterior.features import ancestor_matrix, weighted_mean
 from dagpost.posterior.interventions import simulate_under
 from dagpost.posterior.linear_effects import effect_moments, families_of, mean_weights, relevant_groups, total_effects
 from dagpost.posterior.parameters import can_draw, choose, parameters_of
-from dagpost.randomness import key_from_seed
 from dagpost.typing import Graphs, Key, Theta
 
 if TYPE_CHECKING:

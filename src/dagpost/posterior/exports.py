@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagpost.atomic import check_target, write_atomically
+from dagpost._util.atomic import check_target, write_atomically
 from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Graph
 

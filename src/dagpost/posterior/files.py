@@ -8,12 +8,12 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagpost.atomic import check_target, write_atomically
+from dagpost._util.atomic import check_target, write_atomically
+from dagpost._util.sealing import read_sealed, sealed
 from dagpost.errors import InputError, printable
 from dagpost.models import Model
 from dagpost.posterior.tree import from_tree, to_tree
 from dagpost.priors import GraphPrior
-from dagpost.sealing import read_sealed, sealed
 
 if TYPE_CHECKING:
     from dagpost.posterior.posterior import Posterior

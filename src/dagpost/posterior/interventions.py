@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from dagpost._util.memory import cached_by_value
 from dagpost.graphs import topological_order
-from dagpost.memory import cached_by_value
 from dagpost.models import Model
 from dagpost.typing import Graphs, Key, Theta
 

@@ -8,9 +8,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from dagpost._util.randomness import generator
 from dagpost.errors import InputError
 from dagpost.models import Model
-from dagpost.randomness import generator
 from dagpost.typing import Graphs, Key, Theta
 
 if TYPE_CHECKING:

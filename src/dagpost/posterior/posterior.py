@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from dagpost._util.numerics import log_normalised, log_sum
+from dagpost._util.randomness import key_from_seed
 from dagpost.data import Dataset, Scaling
 from dagpost.data.names import check_names
 from dagpost.errors import InputError, WeightingWarning, nearest, printable, whole_number
 from dagpost.graphs import essential_graph, is_acyclic
 from dagpost.models import Model
-from dagpost.numerics import log_normalised, log_sum
 from dagpost.posterior import exports, features, files, provenance
 from dagpost.posterior.chains import lengths_of_members, with_chains
 from dagpost.posterior.consensus import consensus
@@ -30,7 +31,6 @@ from dagpost.posterior.parameters import systematic
 from dagpost.posterior.prediction import predict
 from dagpost.posterior.tree import to_tree
 from dagpost.priors import GraphPrior
-from dagpost.randomness import key_from_seed
 from dagpost.typing import Graph, Graphs, Theta
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 import pandas as pd
 
+from dagpost._util.randomness import generator, key_from_seed
 from dagpost.errors import InputError, whole_number
 from dagpost.posterior.interventions import simulate_under
 from dagpost.posterior.parameters import choose, parameters_of, systematic
-from dagpost.randomness import generator, key_from_seed
 
 if TYPE_CHECKING:
     from dagpost.posterior.posterior import Posterior

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dagpost._util.versions import versions_of
 from dagpost.errors import InputError
 from dagpost.models import Model
 from dagpost.posterior.encoding import UnknownClass, decode, encode
 from dagpost.posterior.theta_tree import NamedLeaves, join_theta, split_theta
 from dagpost.priors import GraphPrior
-from dagpost.versions import versions_of
 
 if TYPE_CHECKING:
     from xarray import DataTree

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
+from dagpost._util.memory import cached_by_value
+from dagpost._util.randomness import generator
 from dagpost.graphs.random import InDegreeLayers
-from dagpost.memory import cached_by_value
 from dagpost.priors.constraints import Constraints
-from dagpost.randomness import generator
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph
 
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from dagpost._util.randomness import generator
 from dagpost.errors import InputError, positive
 from dagpost.graphs.random import erdos_renyi_dag
 from dagpost.priors.base import InDegreePrior
-from dagpost.randomness import generator
 from dagpost.typing import Graph, Key
 
 

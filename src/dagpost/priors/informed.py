@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from dagpost._util.randomness import generator
 from dagpost.errors import InputError
 from dagpost.priors.base import ColumnTable, GraphPrior
 from dagpost.priors.constraints import Constraints
 from dagpost.priors.knowledge import Knowledge
-from dagpost.randomness import generator
 from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from dagpost._util.paths import existing_file
 from dagpost.data.files import decoded, read_bytes
 from dagpost.errors import InputError, nearest, whole_number
-from dagpost.paths import existing_file
 from dagpost.priors.binding import constraints_of, with_exact_names
 from dagpost.priors.constraints import Constraints
 

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dagpost.atomic import check_target, write_atomically
+from dagpost._util.atomic import check_target, write_atomically
 from dagpost.posterior import Posterior
 from dagpost.report import sections
 from dagpost.report.content import content_of

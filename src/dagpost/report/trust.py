@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dagpost.mcmc.diagnostics import LARGEST_RHAT, SMALLEST_ESS
+from dagpost.inference.mcmc.diagnostics import LARGEST_RHAT, SMALLEST_ESS
 from dagpost.posterior import Posterior
 
 Level = Literal["good", "caution", "bad"]

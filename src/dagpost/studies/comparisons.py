@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dagpost.automatic import STARTS
 from dagpost.errors import InputError, nearest
+from dagpost.inference.auto import STARTS
 from dagpost.studies.declared import study_by_name
 from dagpost.studies.labels import AS_PUBLISHED, place, shown
 from dagpost.studies.numbers import Number, Share, Tables, matching, of_metric

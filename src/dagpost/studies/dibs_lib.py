@@ -8,9 +8,9 @@ import jax
 import numpy as np
 
 from dagpost.data import Dataset
-from dagpost.dibs.presets import published
 from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.graphs import is_acyclic
+from dagpost.inference.dibs.presets import published
 from dagpost.models import BGe, LinearGaussian, MlpGaussian, MlpTheta, Model
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.priors import as_prior
@@ -42,9 +42,8 @@ def sampler(data: Dataset, model: Model, prior: str, beta: float = 1.0, shift: f
     Linear particles start with weights from the prior that are moved away from zero by `shift`, its `min_edge`.
     """
     try:
-        from dibs.models import graph, linearGaussian, nonlinearGaussian  # pyright: ignore[reportMissingImports]
-
         from dibs import inference  # pyright: ignore[reportMissingImports]
+        from dibs.models import graph, linearGaussian, nonlinearGaussian  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise InputError("dibs-lib is not installed: `make setup-bench` brings it") from error
     if prior not in GRAPHS:

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dagpost.atomic import write_atomically
+from dagpost._util.atomic import write_atomically
 from dagpost.errors import InputError, nearest, printable
 from dagpost.studies.collect import FIGURE, MARKDOWN, PROVENANCE
 from dagpost.studies.comparisons import BLOCKS

@@ -20,7 +20,7 @@ WITH = ("versions", "hardware")
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Of dagpost, Python and the libraries that results depend on."""
-    from dagpost.checkpoints import versions as of_libraries
+    from dagpost.inference.checkpoints import versions as of_libraries
 
     return {**of_libraries(), "python": platform.python_version()}
 

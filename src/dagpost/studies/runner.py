@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dagpost._util.progress import progress_bar
 from dagpost.errors import InputError, nearest
-from dagpost.progress import progress_bar
 from dagpost.studies.executors import Executor, here
 from dagpost.studies.store import Store
 from dagpost.studies.task import Task

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dagpost.atomic import write_atomically
+from dagpost._util.atomic import write_atomically
 from dagpost.errors import InputError, printable
 from dagpost.studies.task import Task
 

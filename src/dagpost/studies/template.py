@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dagpost.errors import InputError, printable
-from dagpost.mcmc.diagnostics import LARGEST_RHAT
+from dagpost.inference.mcmc.diagnostics import LARGEST_RHAT
 from dagpost.studies import comparisons
 from dagpost.studies.declared.methods import AS_PUBLISHED as BASELINES
 from dagpost.studies.declared.methods import MOVES_PER_NODE

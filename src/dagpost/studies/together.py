@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 from dagpost.data import Dataset
-from dagpost.dibs import Snapshot, default_settings, infer_together, paper_settings
-from dagpost.dibs.together import Outcome
 from dagpost.errors import AllCyclic, InputError, RunError
-from dagpost.mcmc.joint_together import joint_mc3_together
-from dagpost.mcmc.thinning import Thinning
+from dagpost.inference.dibs import Snapshot, default_settings, infer_together, paper_settings
+from dagpost.inference.dibs.together import Outcome
+from dagpost.inference.mcmc.joint_together import joint_mc3_together
+from dagpost.inference.mcmc.thinning import Thinning
 from dagpost.posterior import Posterior
 from dagpost.priors import as_prior
 from dagpost.studies.executors import Executor, Results

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
-from dagpost.bootstrap import weighed
+from dagpost._util.randomness import key_from_seed
 from dagpost.data import Dataset
-from dagpost.dibs import paper_settings
-from dagpost.dibs.inference import prepare
-from dagpost.dibs.latent import InnerProduct, ScalarEmbedding
-from dagpost.dibs.particles import to_posterior
-from dagpost.dibs.svgd import Snapshot
 from dagpost.errors import AllCyclic
-from dagpost.methods import fit
+from dagpost.inference.bootstrap.resampling import weighed
+from dagpost.inference.dibs import paper_settings
+from dagpost.inference.dibs.inference import prepare
+from dagpost.inference.dibs.latent import InnerProduct, ScalarEmbedding
+from dagpost.inference.dibs.particles import to_posterior
+from dagpost.inference.dibs.svgd import Snapshot
+from dagpost.inference.fit import fit
 from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.priors import as_prior
-from dagpost.randomness import key_from_seed
 from dagpost.studies.dibs_lib import fit_dibs_lib
 
 WEIGHTED = ("dibs", "dibs-paper", "dibs-lib")

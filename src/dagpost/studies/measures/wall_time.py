@@ -10,7 +10,7 @@ import jax
 
 from dagpost.data import Dataset
 from dagpost.errors import InputError
-from dagpost.methods import fit
+from dagpost.inference.fit import fit
 from dagpost.studies.measures.fitting import model_of
 from dagpost.studies.measures.synthetic import simulated
 from dagpost.studies.task import Task

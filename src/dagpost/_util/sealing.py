@@ -1,0 +1,52 @@
+"""Bytes with a seal: a trailer by which every change and every truncation is noticed.
+
+The trailer is `mark (16 bytes) | length of the content (8 bytes) | SHA-256 of all before (32 bytes)`. It stands at the
+end, where readers of HDF5 and netCDF do not look. It guards against damage, not against forgery.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+
+from dagpost._util.paths import existing_file
+from dagpost.errors import InputError
+
+MARK = b"dagpost sealed 1"
+TRAILER = len(MARK) + 8 + 32
+
+
+def sealed(content: bytes | bytearray | memoryview) -> bytes:
+    """The content and its trailer."""
+    body = b"".join([content, MARK, len(content).to_bytes(8, "little")])
+    return body + hashlib.sha256(body).digest()
+
+
+def unsealed(raw: bytes, shown: str) -> memoryview:
+    """The content, or an error that names the file."""
+    view = memoryview(raw)
+    if len(raw) < TRAILER or bytes(view[-TRAILER : 16 - TRAILER]) != MARK:
+        raise InputError(f"{shown} is cut short, damaged, or no file of dagpost: its seal is missing")
+    if int.from_bytes(view[16 - TRAILER : -32], "little") != len(raw) - TRAILER:
+        raise InputError(f"{shown} is damaged: its length is not the one it was written with")
+    if not hmac.compare_digest(hashlib.sha256(view[:-32]).digest(), bytes(view[-32:])):
+        raise InputError(f"{shown} is damaged: its contents do not match its checksum")
+    return view[:-TRAILER]
+
+
+def read_sealed(path: str | os.PathLike[str], largest_bytes: int) -> memoryview:
+    """The content of a sealed file; its kind and size are looked at before it is read."""
+    file, shown = existing_file(path, "file that dagpost wrote", "posterior.nc")
+    size = file.stat().st_size
+    if size > largest_bytes:
+        raise InputError(
+            f"{shown} has {size / 2**30:.3g} GiB, above the limit of {largest_bytes / 2**30:.3g} GiB: "
+            "raise largest_bytes if you trust it"
+        )
+    try:
+        with open(file, "rb") as stream:
+            raw = stream.read(largest_bytes + 1)
+    except OSError as error:
+        raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
+    return unsealed(raw, shown)

@@ -1,0 +1,119 @@
+"""`method="auto"`: tempered chains sample the posterior where families have closed-form evidence; elsewhere DiBS.
+
+Chains start from the empty graph. Running DiBS or greedy search first does not pay: with 20 and 50 nodes chains
+need as long from there to a given precision (`benchmarks/starts.py`), since the hot end of their ladder forgets where
+they began. `start="dibs"` is still there, and is what options of DiBS imply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from dagpost._util.clock import Clock
+from dagpost._util.randomness import generator, key_from_seed
+from dagpost.data import Dataset
+from dagpost.errors import InputError, nearest
+from dagpost.graphs import consistent_extension
+from dagpost.inference.bootstrap.ges import greedy_search
+from dagpost.inference.checkpoints.section import Sections
+from dagpost.inference.dibs import default_settings, infer
+from dagpost.inference.mcmc.refine import Effort, refine
+from dagpost.models import Model
+from dagpost.posterior import Posterior, posterior_of_draws
+from dagpost.priors import GraphPrior
+from dagpost.typing import Graph, Graphs, Key
+
+Start = Literal["dibs", "ges", "empty", "random"]
+STARTS = ("dibs", "ges", "empty", "random")
+
+DIBS_SHARE = 0.25
+"""Of the steps that DiBS takes on its own: its particles are starting points here, not the result."""
+START_TIME = 0.25
+"""Of a time limit, for finding where to start the chains."""
+SEARCHES = 4
+"""Starting points by greedy search, one for each ensemble of chains."""
+
+
+def auto(
+    data: Dataset, model: Model, prior: GraphPrior, *, particles: int, draws: int, seed: int, steps: int | None = None,
+    start: Start | None = None, effort: Effort | None = None, clock: Clock | None = None,
+    progress: bool | None = None, checkpoint: Sections | None = None,
+    callback: Callable[[Any], None] | None = None, every: int | None = None, **options: Any,
+) -> Posterior:  # fmt: skip
+    """The posterior over graphs by MCMC; by DiBS alone where families have no closed-form evidence.
+
+    `draws` is the number of graphs kept. `start` says where the chains start: "empty" (default), "random", "ges"
+    (`starting_graphs`) or "dibs", at so many `particles`; `effort` how long they run; the clock holds for all.
+    `callback` sees a `Snapshot` after `every` steps of DiBS, and a `ChainSnapshot` after every batch of the chains.
+    """
+    d, rows = data.nodes, data.observations
+    clock = clock or Clock()
+    common: dict[str, Any] = {
+        "particles": particles, "seed": seed, "method": "auto", "progress": progress, "checkpoint": checkpoint,
+        "callback": callback, "every": every,
+    }  # fmt: skip
+    if not (model.has_evidence and prior.decomposes):
+        what = f"model {model.name!r} has no closed-form evidence"
+        if model.has_evidence:
+            what = f"prior {prior.name!r} does not decompose by column"
+        settings = default_settings(model, d, rows, **({} if steps is None else {"steps": steps}), **options)
+        post = infer(data, model, prior, settings, clock=clock, **common)
+        also = f" {post.info['verdict']}" if "verdict" in post.info else ""
+        return post.with_info(verdict=f"DiBS alone, not refined by MCMC: the {what}.{also}")
+    own = [*options, *([] if steps is None else ["steps"])]  # options of DiBS
+    start = _checked(start) if start is not None else "dibs" if own else "empty"
+    key_chains, key_theta, key_start = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), 3)
+    made: dict[str, Any] = {"start": start}
+    if start == "dibs":
+        usual = default_settings(model, d, rows, **options)
+        steps = steps or max(1, round(DIBS_SHARE * usual.steps))
+        settings = default_settings(model, d, rows, **{**options, "steps": steps, "moves": 0})
+        graphs = infer(data, model, prior, settings, clock=clock.until(START_TIME), **common).graphs
+        made |= {"particles": particles, "steps": steps}
+    else:
+        if own:
+            raise InputError(f"{own[0]} is an option of DiBS, and the chains start from {start!r}: set start='dibs'")
+        graphs = starting_graphs(start, data, prior, key_start, clock.until(START_TIME))
+    stats = model.summarise(data)
+    found = refine(
+        graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, clock=clock,
+        progress=progress, checkpoint=checkpoint, callback=callback,
+    )  # fmt: skip
+    info = {
+        "method": "auto",
+        **made,
+        **found.info,
+        **found.diagnostics._asdict(),
+        "trusted": found.diagnostics.trusted,
+        "verdict": found.diagnostics.verdict,
+    }
+    return posterior_of_draws(found.graphs, data.names, model, prior, stats, key_theta, info, found.marginals)
+
+
+def _checked(start: str) -> Start:
+    if start not in STARTS:
+        raise InputError(f"unknown start {start!r}: {nearest(str(start), STARTS)}")
+    return start  # type: ignore[return-value]
+
+
+def starting_graphs(start: Start, data: Dataset, prior: GraphPrior, key: Key, clock: Clock) -> Graphs:
+    """DAGs to start the chains from: the empty one, draws of the prior ("random"), or members of the equivalence
+    classes that greedy search finds in the rows and in resamples of them ("ges", as many as fit into the clock's time).
+    They have the edges that are known to be there, and none that is known not to be."""
+    d, known = data.nodes, prior.constraints
+    rng = generator(key)
+    if start == "random":
+        return np.stack([np.asarray(prior.sample(k, d), dtype=np.bool_) for k in jax.random.split(key, SEARCHES)])
+    out: list[Graph] = []
+    if start == "ges":
+        rows = np.arange(data.observations)
+        while len(out) < SEARCHES and not (out and clock.expired):
+            out.append(consistent_extension(greedy_search(data.values[rows]), rng))
+            rows = rng.integers(data.observations, size=data.observations)
+    else:
+        out.append(np.zeros((d, d), dtype=np.bool_))
+    return np.stack([g if known is None else known.repaired(g, rng.random((d, d))) for g in out])

@@ -1,0 +1,167 @@
+"""The DAG bootstrap (Friedman, Goldszmidt and Wyner, 1999): one graph learned from each resampled data set.
+
+PC or GES gives an essential graph for each resample of the rows; a random DAG stands for each class.
+Unique graphs are weighted by their unnormalised posterior, as DiBS+ weighs its particles. For the linear model the
+closed-form maximum-likelihood parameters come along and `p(G, Theta, D)` weighs (the starred variants of the paper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import log2
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from dagpost._util.clock import Clock
+from dagpost._util.progress import progress_bar
+from dagpost._util.randomness import generator, key_from_seed
+from dagpost.data import Dataset
+from dagpost.errors import InputError, nearest
+from dagpost.graphs import consistent_extension
+from dagpost.inference.bootstrap.ges import greedy_search
+from dagpost.inference.bootstrap.pc import pc_search
+from dagpost.inference.checkpoints import State
+from dagpost.inference.checkpoints.section import Sections, section_of
+from dagpost.models import LinearGaussian, Model
+from dagpost.models.linear_gaussian import LinearTheta
+from dagpost.posterior import Posterior, log_joint_of
+from dagpost.priors import GraphPrior
+from dagpost.typing import Graph, Graphs, Theta
+
+WITHOUT_DAG = ("halve", "drop")
+LEAST_SIGNIFICANCE = 1e-12
+"""Lower levels are not tried: a resample whose graphs have no DAG down to here is dropped."""
+
+
+@dataclass(frozen=True)
+class PcSettings:
+    """How PC runs on resamples; the defaults are those of the authors' experiments.
+
+    Parameters
+    ----------
+    significance
+        Level of the tests at the first resample.
+    without_dag
+        What happens when PC learns a graph that no DAG extends. "halve": halve the level, for this resample and all
+        later ones, and learn again. "drop": go on without the resample, at the same level.
+    """
+
+    significance: float = 0.05
+    without_dag: Literal["halve", "drop"] = "halve"
+
+    def __post_init__(self):
+        level: Any = self.significance
+        if isinstance(level, str | bool) or not hasattr(level, "__float__") or not 0 < float(level) < 1:
+            raise InputError(f"significance={level!r}: give a number between 0 and 1")
+        if self.without_dag not in WITHOUT_DAG:
+            raise InputError(f"without_dag={self.without_dag!r}: {nearest(str(self.without_dag), WITHOUT_DAG)}")
+
+    def levels(self, level: float) -> Iterator[float]:
+        """This level, and those to try in turn while PC learns graphs without a DAG."""
+        yield level
+        while self.without_dag == "halve" and level / 2 >= LEAST_SIGNIFICANCE:
+            level /= 2
+            yield level
+
+    def info(self, level: float) -> dict[str, Any]:
+        """What a posterior says of PC, given the level at the end."""
+        return {"significance": level, "halvings": round(log2(self.significance / level))}
+
+
+def bootstrap(
+    data: Dataset, model: Model, prior: GraphPrior, *, learner: Literal["pc", "ges"], particles: int, seed: int,
+    pc: PcSettings | None = None, progress: bool | None = None, checkpoint: Sections | None = None,
+    clock: Clock | None = None,
+) -> Posterior:  # fmt: skip
+    """`particles` resamples of the rows, one graph from each; resamples whose graph has no DAG in it are dropped. When
+    the clock expires, fewer resamples, at least one.
+
+    `pc` says how PC runs; GES takes no settings, and its graphs always have a DAG.
+    """
+    if not model.has_evidence:
+        raise InputError(f"the DAG bootstrap weighs graphs by their evidence, which {model.name!r} does not have")
+    if prior.constraints is not None:
+        raise InputError(
+            f"bootstrap-{learner} cannot be held to prior knowledge: leave it out, or use a method that honours it, "
+            "'auto', 'exact', 'dibs', 'dibs-paper', 'mc3', 'm-mc3' or 'g-mc3'"
+        )
+    if data.intervened.any():
+        raise InputError("PC and GES take observational data: leave out the rows with interventions, or use 'auto'")
+    rng = generator(key_from_seed(seed))
+    settings = pc or PcSettings()
+    level = float(settings.significance)
+    classes: dict[bytes, Graph] = {}
+    done = dropped = 0
+    section = section_of(checkpoint, "resamples")
+    if section.found is not None:
+        facts = section.found.facts
+        done, dropped, level = facts["done"], facts["dropped"], facts["significance"]
+        rng.bit_generator.state = facts["rng"]
+        arrays = section.found.arrays
+        classes = {essential.tobytes(): dag for essential, dag in zip(arrays["essential"], arrays["dags"])}
+    with progress_bar(f"bootstrap-{learner}", particles, progress) as advance:
+        advance(done)
+        for resample in range(done, particles):
+            if classes and clock is not None and clock.expired:
+                break
+            done = resample + 1
+            values = data.values[rng.integers(data.observations, size=data.observations)]
+            for tried in settings.levels(level):
+                essential = greedy_search(values) if learner == "ges" else pc_search(values, tried)
+                if _has_dag(essential, classes, rng):
+                    level = tried
+                    break
+            else:
+                dropped += 1
+            advance(1)
+            state = {"done": resample + 1, "dropped": dropped, "significance": level, "rng": rng.bit_generator.state}
+            section.reached(partial(_state, dict(classes), data.nodes, state))
+    if not classes:
+        raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
+    info = {"method": f"bootstrap-{learner}", "resamples": done, "dropped": dropped}
+    info |= settings.info(level) if learner == "pc" else {}
+    return weighed(np.stack(list(classes.values())), data, model, prior, info)
+
+
+def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Generator) -> bool:
+    """Whether the graph has a consistent extension; a random one of a new graph goes into `classes`."""
+    if essential.tobytes() not in classes:
+        try:
+            classes[essential.tobytes()] = consistent_extension(essential, rng)
+        except InputError:
+            return False
+    return True
+
+
+def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info: Mapping[str, Any]) -> Posterior:
+    """Learned graphs, weighted by their posterior under a model; with their best parameters if it has any."""
+    theta: Theta = ()
+    if isinstance(model, LinearGaussian):
+        fits = [most_likely(model, graph, data.values) for graph in graphs]
+        theta = jax.tree.map(lambda *leaves: np.stack(leaves), *fits)
+    joint = log_joint_of(graphs, theta, model, prior, model.summarise(data))
+    return Posterior(
+        graphs=graphs, log_weights=joint, names=data.names, model=model, prior=prior, theta=theta, log_joint=joint,
+        info=info,
+    )  # fmt: skip
+
+
+def _state(classes: dict[bytes, Graph], d: int, facts: dict[str, Any]) -> State:
+    essential = np.frombuffer(b"".join(classes), np.bool_).reshape(-1, d, d)
+    return State({"essential": essential, "dags": np.array([*classes.values()], np.bool_).reshape(-1, d, d)}, facts)
+
+
+def most_likely(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "n d"]) -> Theta:
+    """Maximum-likelihood weights (least squares on the parents), and noise where it is unknown."""
+    d = graph.shape[0]
+    weights, variance = np.zeros((d, d)), np.zeros(d)
+    for j in range(d):
+        parents = np.flatnonzero(graph[:, j])
+        weights[parents, j] = np.linalg.lstsq(values[:, parents], values[:, j])[0]
+        variance[j] = np.mean((values[:, j] - values @ weights[:, j]) ** 2)
+    return LinearTheta(weights, np.log(variance)) if model.noise.learned else weights

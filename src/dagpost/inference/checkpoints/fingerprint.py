@@ -1,0 +1,86 @@
+"""What a run is: its data, model, prior, options and versions in plain words, and how two of them differ."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dagpost._util.versions import PACKAGE, versions_of
+
+LIBRARIES = ("numpy", "jax", "jaxlib", "numba", "optax")
+
+
+def describe(thing: Any) -> Any:
+    """The thing in words and numbers that JSON can hold and that are the same in every process.
+
+    >>> describe(np.zeros((2, 3)))["shape"]
+    [2, 3]
+    """
+    if thing is None or isinstance(thing, bool | int | str):
+        return thing
+    if isinstance(thing, float | np.floating):
+        return repr(float(thing))  # every digit, and NaN equals itself
+    if isinstance(thing, np.integer | np.bool_):
+        return thing.item()
+    if isinstance(thing, Mapping):
+        return {str(name): describe(value) for name, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [describe(value) for value in thing]
+    if hasattr(thing, "__array__"):
+        array = np.ascontiguousarray(thing)
+        return {"type": str(array.dtype), "shape": list(array.shape), "content": _digest(array.tobytes())}
+    if callable(thing) and hasattr(thing, "__qualname__"):
+        return {"function": f"{thing.__module__}.{thing.__qualname__}", **_source(thing)}
+    kind = type(thing)
+    if dataclasses.is_dataclass(thing):
+        inside = {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
+    elif hasattr(thing, "__dict__"):
+        inside = {name: value for name, value in vars(thing).items() if not name.startswith("_")}
+    else:
+        inside = {"text": re.sub(r" at 0x[0-9a-f]+", "", repr(thing))}
+    return {"kind": f"{kind.__module__}.{kind.__qualname__}", **describe(inside), **_source(kind)}
+
+
+def versions() -> dict[str, str]:
+    """Of everything that a result depends on to the last bit, and where it is computed."""
+    import jax
+
+    return {
+        **versions_of(*LIBRARIES),
+        "device": jax.default_backend(),
+        "precision": "float64" if jax.config.read("jax_enable_x64") else "float32",
+    }
+
+
+def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
+    """Each place at which two descriptions differ, with both values."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in {**then, **now}:
+            yield from differences(then.get(name), now.get(name), f"{where}.{name}" if where else name)
+    elif then != now:
+        yield f"{where} was {_short(then)}, is {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    return "not there" if value is None else textwrap.shorten(str(value), 60, placeholder="…")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _source(thing: Any) -> dict[str, str]:
+    """A digest of code that is not this library's: whoever edits a model of their own has another model."""
+    if thing.__module__.split(".")[0] in (PACKAGE, "builtins", *LIBRARIES):
+        return {}
+    try:
+        return {"source": _digest(inspect.getsource(thing).encode())}
+    except (OSError, TypeError):
+        return {}

@@ -1,0 +1,27 @@
+"""DiBS: differentiable Bayesian structure learning (Lorch et al. 2021)."""
+
+from dagpost.inference.dibs.estimators import Estimator
+from dagpost.inference.dibs.inference import infer
+from dagpost.inference.dibs.latent import InnerProduct, ScalarEmbedding
+from dagpost.inference.dibs.presets import default_settings, paper_settings
+from dagpost.inference.dibs.schedules import Constant, Geometric, Linear, Reheated
+from dagpost.inference.dibs.settings import RmsProp, Settings
+from dagpost.inference.dibs.svgd import Snapshot
+from dagpost.inference.dibs.together import infer_together
+
+__all__ = [
+    "Constant",
+    "Estimator",
+    "Geometric",
+    "InnerProduct",
+    "Linear",
+    "Reheated",
+    "RmsProp",
+    "ScalarEmbedding",
+    "Settings",
+    "Snapshot",
+    "default_settings",
+    "infer",
+    "infer_together",
+    "paper_settings",
+]

@@ -1,0 +1,112 @@
+"""Estimators of the gradient of `log E_{p(G|z)}[p(D, Theta | G)]`, the likelihood part of equations 9 to 11.
+
+Each estimator is a surrogate: a scalar function of one particle's edge scores and parameters whose gradient
+is the estimate. It is a log-mean-exp over samples of graphs, so autodiff forms the ratio of expectations of
+proposition 2 without signed logarithms.
+
+`grouping` says what a sample is. "graph": one weight for each sampled graph, as published. "family" (default):
+edges are independent given z and the likelihood is a product over families, so
+
+    log E[prod_j f_j] = sum_j log E[f_j],
+
+and one weight for each sampled family averages over S^d graphs instead of S, with the same target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from dagpost.errors import InputError, nearest, positive, whole_number
+from dagpost.inference.dibs.latent import hard_graph, log_graph_probability, soft_graph
+from dagpost.priors import Constraints
+
+Kind = Literal["gumbel", "straight-through", "score", "flip"]
+Grouping = Literal["family", "graph"]
+KINDS = ("gumbel", "straight-through", "score", "flip")
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Which estimator, how samples are grouped, and how many of them."""
+
+    kind: Kind = "gumbel"
+    grouping: Grouping = "family"
+    samples: int = 8
+    control_variate: bool = True
+    """Score function only: subtract the sample mean of the score, which has expectation zero."""
+    tau: float = 1.0
+    objective: Literal["log-mean", "mean-log"] = "log-mean"
+    """Flips only: `log E[f]` as in the paper, or its lower bound `E[log f]`; alpha -> infinity makes them one."""
+
+    def __post_init__(self):
+        if self.kind not in KINDS:
+            raise InputError(f"unknown estimator {self.kind!r}: {nearest(self.kind, KINDS)}")
+        if self.grouping not in ("family", "graph"):
+            raise InputError(f"unknown grouping {self.grouping!r}: {nearest(self.grouping, ['family', 'graph'])}")
+        if self.kind == "flip" and self.grouping == "graph":
+            raise InputError("the flip estimator works by family: set grouping='family'")
+        whole_number("samples", self.samples, least=1)
+        positive("tau", self.tau)
+
+
+def log_mean_exp(log_values: Float[Array, "s d"], grouping: Grouping) -> Float[Array, ""]:
+    """`sum_j log mean_s f_js` (family) or `log mean_s prod_j f_js` (graph)."""
+    if grouping == "graph":
+        log_values = jnp.sum(log_values, axis=1, keepdims=True)
+    count = jnp.asarray(log_values.shape[0], dtype=log_values.dtype)
+    return jnp.sum(jax.nn.logsumexp(log_values, axis=0) - jnp.log(count))
+
+
+def mapped(function, arguments, count: int, chunk: int):
+    """`function` over the leading axis, at most `chunk` of `count` at once."""
+    return jax.vmap(function)(arguments) if chunk >= count else lax.map(function, arguments, batch_size=chunk)
+
+
+def surrogate(
+    estimator: Estimator,
+    log_families: Any,
+    scores: Float[Array, "d d"],
+    theta: Any,
+    alpha: Any,
+    noise: Float[Array, "s d d"],
+    at_once: int | None = None,
+    known: Constraints | None = None,
+) -> Float[Array, ""]:
+    """A function whose gradient by (scores, theta) is the estimate; `log_families(graph, theta)` gives d numbers.
+
+    The gradient by theta uses hard samples for every kind: equation 11 is an expectation over graphs, and
+    soft ones make a nonlinear model find too few edges. `at_once` bounds how many samples are in memory; `known` are
+    edges that are certain.
+    """
+
+    def by_sample(graphs, theta):
+        one = lambda graph: log_families(graph, theta)  # noqa: E731
+        if at_once is None or at_once >= graphs.shape[0]:
+            return jax.vmap(one)(graphs)
+        # what the backward pass needs is computed again, chunk by chunk, rather than kept for all samples
+        return mapped(jax.checkpoint(one), graphs, graphs.shape[0], at_once)
+
+    hard = hard_graph(noise, scores, alpha, known)
+    fixed_theta = lax.stop_gradient(theta)
+    has_theta = len(jax.tree.leaves(theta)) > 0
+    if estimator.kind == "score":
+        values = by_sample(hard, theta)
+        log_probability = jax.vmap(lambda graph: log_graph_probability(graph, scores, alpha, known))(hard)
+        score = log_probability - lax.stop_gradient(log_probability)
+        by_scores = log_mean_exp(lax.stop_gradient(values) + score, estimator.grouping)
+        if estimator.control_variate:
+            by_scores = by_scores - jnp.sum(jnp.mean(score, axis=0))
+        return by_scores + log_mean_exp(values, estimator.grouping) if has_theta else by_scores
+    soft = soft_graph(noise, scores, alpha, estimator.tau, known)
+    if estimator.kind == "straight-through":
+        soft = lax.stop_gradient(hard - soft) + soft
+    by_scores = log_mean_exp(by_sample(soft, fixed_theta), estimator.grouping)
+    if not has_theta:
+        return by_scores
+    return by_scores + log_mean_exp(by_sample(lax.stop_gradient(hard), theta), estimator.grouping)

@@ -1,0 +1,192 @@
+"""Stein variational gradient descent on particles (z, theta): algorithms 1 and 2 of the paper in one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dagpost._util.clock import Clock
+from dagpost._util.compiling import jitted
+from dagpost._util.progress import Advance
+from dagpost._util.randomness import generator
+from dagpost.errors import RunError
+from dagpost.graphs import is_acyclic
+from dagpost.inference.checkpoints import NOWHERE, Section
+from dagpost.inference.checkpoints import State as Saved
+from dagpost.inference.checkpoints.trees import packed, unpacked
+from dagpost.inference.dibs.kernels import directions
+from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
+from dagpost.inference.dibs.target import Target, gradients
+from dagpost.typing import Key
+
+
+class State(NamedTuple):
+    """Where a run stands; everything that it takes to go on."""
+
+    step: Any  # how many have been made
+    position: Any  # on the schedules; the same, unless a time limit shortens the run
+    key: Any
+    z: Any
+    theta: Any
+    optimiser: Any
+
+
+class Snapshot(NamedTuple):
+    """What a callback sees at `step` of `steps`; `made` is smaller where a time limit shortens the run."""
+
+    step: int
+    steps: int
+    made: int
+    alpha: float
+    beta: float
+    z: np.ndarray
+    theta: Any
+    edge_probabilities: np.ndarray
+    graphs: np.ndarray
+    cyclic: int
+
+
+Callback = Callable[[Snapshot], None]
+
+
+class Diverged(RunError):
+    """A particle became NaN or infinite; `state` is the last good one."""
+
+    def __init__(self, message: str, state: State):
+        super().__init__(message)
+        self.state = state
+
+
+def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
+    """Particles from their priors."""
+    settings = target.settings
+    key_z, key_theta, key_run = jax.random.split(key, 3)
+    rng = generator(key_z)
+    z = jnp.asarray(np.stack([settings.embedding.sample(rng, d) for _ in range(particles)]), dtype=float)
+    theta: Any = ()
+    if not settings.collapsed:
+        draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
+        theta = draw(jax.random.split(key_theta, particles))
+    start = jnp.zeros((), dtype=int), jnp.zeros((), dtype=float)
+    return State(*start, key_run, z, theta, settings.optimiser().init((z, theta)))
+
+
+def step(target: Target, state: State, stats: Any, pace: Any = 1.0) -> State:
+    """One step of every particle; the schedules go on by `pace`."""
+    settings = target.settings
+    key_gradient, key_next = jax.random.split(state.key)
+    alpha, beta = settings.alpha(state.position), settings.beta(state.position)
+    by_z, by_theta = gradients(target, key_gradient, state.z, state.theta, alpha, beta, stats)
+    phi = directions(state.z, state.theta, by_z, by_theta, settings.bandwidth_z, settings.bandwidth_theta)
+    downhill = jax.tree.map(jnp.negative, phi)
+    updates, optimiser = settings.optimiser().update(downhill, state.optimiser)
+    z, theta = jax.tree.map(jnp.add, (state.z, state.theta), updates)
+    return State(state.step + 1, state.position + pace, key_next, z, theta, optimiser)
+
+
+@partial(jitted, static_argnums=0)
+def _several(target: Target, state: State, stats: Any, count: Any, pace: Any) -> tuple[State, Any]:
+    """The state after `count` steps, and whether it is finite. `count` is traced: one compilation serves any number."""
+    state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats, pace), state)
+    leaves = jax.tree.leaves((state.z, state.theta))
+    return state, jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]))
+
+
+def run(
+    target: Target, state: State, stats: Any, every: int, callback: Callback | None = None,
+    advance: Advance = lambda amount: None, section: Section = NOWHERE, clock: Clock | None = None,
+) -> State:  # fmt: skip
+    """All remaining steps; after every `every` steps `advance` hears of them and `callback` sees the particles.
+
+    Exactly `settings.steps` steps are run, whether or not `every` divides them. How many of them are one call makes
+    no difference to the result, so a run may be split, saved and taken up anywhere. Where the clock leaves no time for
+    all of them, fewer steps go through the same schedules (`_Stretch`).
+    """
+    clock = clock or Clock()
+    stats = jax.tree.map(jnp.asarray, stats)
+    if section.found is not None:
+        state = unpacked(state, section.found.arrays)
+    done, steps = float(state.position), target.settings.steps
+    stretch = _Stretch(clock)
+    advance(done)
+    while done < steps - 0.5 and stretch.affords_a_step():
+        pace, shown = stretch.pace(steps - done), done
+        stop = min(every * (int(done + 0.5) // every + 1), steps)
+        for count in section.parts(max(1, math.ceil((stop - done) / pace - 1e-3)), clock):
+            began = clock.seconds
+            following, finite = _several(target, state, stats, count, pace)
+            if not finite:
+                raise Diverged(f"a particle became infinite between steps {done:.0f} and {done + count:.0f}", state)
+            advance(float(following.position) - done)
+            state, done = following, float(following.position)
+            stretch.saw(count, clock.seconds - began)
+            section.reached(partial(_saved, state))
+            if not stretch.fits(pace, steps - done):
+                break
+        if callback is not None and (int(done + 0.5) // every > int(shown + 0.5) // every or done >= steps - 0.5):
+            callback(snapshot(target, state))
+        elif done == shown:
+            break  # the time is up
+    return state
+
+
+class _Stretch:
+    """How fast the schedules have to go on so that they end with the clock."""
+
+    def __init__(self, clock: Clock):
+        self.clock, self.steps, self.seconds = clock, 0, 0.0
+
+    def saw(self, steps: int, seconds: float) -> None:
+        """So many steps took so long."""
+        self.steps, self.seconds = self.steps + steps, self.seconds + seconds
+
+    def affords_a_step(self) -> bool:
+        """Whether there is time for one more, about."""
+        return self.clock.limit is None or self.seconds / max(self.steps, 1) < 2 * self.clock.left
+
+    def pace(self, left: float) -> float:
+        """1, or more where the clock leaves no time for the steps that are left."""
+        if self.clock.limit is None or self.steps == 0:
+            return 1.0
+        affordable = max(self.clock.left * self.steps / max(self.seconds, 1e-9), 1.0)
+        return max(1.0, left / affordable)
+
+    def fits(self, pace: float, left: float) -> bool:
+        return self.clock.limit is None or 0.8 * self.pace(left) <= pace <= max(1.0, 1.5 * self.pace(left))
+
+
+def _saved(state: State) -> Saved:
+    return Saved(packed(state), {})
+
+
+@partial(jax.jit, static_argnums=0)
+def _look(target: Target, state: State) -> tuple[Any, ...]:
+    settings = target.settings
+    scores = jax.vmap(settings.embedding.scores)(state.z)
+    last = jnp.maximum(state.position - 1, 0)
+    alpha = settings.alpha(last)
+    probabilities = jax.vmap(lambda s: edge_probabilities(s, alpha, target.known))(scores)
+    return alpha, settings.beta(last), probabilities, limiting_graph(scores, target.known)
+
+
+def snapshot(target: Target, state: State) -> Snapshot:
+    """The state in plain arrays."""
+    alpha, beta, probabilities, graphs = jax.tree.map(np.asarray, _look(target, state))
+    return Snapshot(
+        step=round(float(state.position)),
+        steps=target.settings.steps,
+        made=int(state.step),
+        alpha=float(alpha),
+        beta=float(beta),
+        z=np.asarray(state.z),
+        theta=jax.tree.map(np.asarray, state.theta),
+        edge_probabilities=probabilities,
+        graphs=graphs,
+        cyclic=int((~is_acyclic(graphs)).sum()),
+    )

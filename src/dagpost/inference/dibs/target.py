@@ -1,0 +1,182 @@
+"""The score of the latent posterior: gradient of `log p(z, theta | D)` for a batch of particles (proposition 2)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from dagpost.graphs import cyclicity
+from dagpost.inference.dibs.estimators import Estimator, mapped, surrogate
+from dagpost.inference.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
+from dagpost.inference.dibs.host_calls import host_call
+from dagpost.inference.dibs.latent import edge_probabilities, hard_graph, of_free_edges, soft_graph
+from dagpost.inference.dibs.settings import Settings
+from dagpost.models import Model, Statistics
+from dagpost.models.base import RowShare
+from dagpost.models.conjugate import ConjugateTable, all_families, soft_evidence
+from dagpost.priors import Constraints, GraphPrior
+
+
+class Target(NamedTuple):
+    """What is inferred, apart from the data."""
+
+    model: Model
+    prior: GraphPrior
+    settings: Settings
+    on_host: bool
+    """Whether closed-form families of hard graphs are scored by the compiled kernel (on a CPU)."""
+    chunk: int
+    """How many particles are processed at once."""
+    sample_chunk: int
+    """How many of the graphs sampled for a particle are processed at once."""
+
+    @property
+    def known(self) -> Constraints | None:
+        """Edges that are certain, whatever z says."""
+        return self.prior.constraints
+
+
+class LogisticNoise(NamedTuple):
+    """Noise to be drawn for every particle, or one set that all of them share."""
+
+    key: Any
+    shared: bool
+    shape: tuple[int, ...]
+
+
+def gradients(target: Target, key, z, theta, alpha, beta, stats):
+    """Gradient of the log posterior by z and theta of every particle."""
+    settings = target.settings
+    key_likelihood, key_acyclicity, key_rows = jax.random.split(key, 3)
+    scores = jax.vmap(settings.embedding.scores)(z)
+    stats, scale = minibatch(key_rows, target.model, stats, settings.batch, settings.scaled)
+    by_scores, by_theta = likelihood_gradients(target, key_likelihood, scores, theta, alpha, stats, scale)
+
+    def one(z, by_scores, noise):
+        def rest(z):
+            scores = settings.embedding.scores(z)
+            probabilities = edge_probabilities(scores, alpha, target.known)
+            return (
+                jnp.sum(lax.stop_gradient(by_scores) * scores)
+                + settings.embedding.log_prior(z)
+                + target.prior.log_soft_density(probabilities)
+                - beta * expected_cyclicity(target, scores, alpha, noise)
+                - beta * excess_parents(target, probabilities)
+            )
+
+        return jax.grad(rest)(z)
+
+    samples = settings.acyclicity_samples if settings.acyclicity == "sampled" else 0
+    noise = LogisticNoise(key_acyclicity, settings.shared_noise, (samples, *scores.shape[1:]))
+    by_z = _over_particles(one, (z, by_scores), noise, target.chunk)
+    return by_z, by_theta
+
+
+def expected_cyclicity(target: Target, scores, alpha, noise):
+    """`E[h(G)]` over soft graphs (published), or `h` of the edge probabilities: no noise, one matrix power."""
+    if target.settings.acyclicity == "mean-field":
+        return cyclicity(edge_probabilities(scores, alpha, target.known))
+    return jnp.mean(jax.vmap(cyclicity)(soft_graph(noise, scores, alpha, known=target.known)))
+
+
+def excess_parents(target: Target, probabilities):
+    """By how much the expected numbers of parents exceed what is allowed."""
+    if target.known is None or target.known.max_parents is None:
+        return 0.0
+    return jnp.sum(jnp.maximum(jnp.sum(probabilities, axis=0) - target.known.max_parents, 0.0))
+
+
+def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale=1.0):
+    """Estimated gradient of `log E[p(D, theta | G)]` by the edge scores and by theta of every particle."""
+    estimator = target.settings.estimator
+    noise = LogisticNoise(key, target.settings.shared_noise, (estimator.samples, *scores.shape[1:]))
+    if estimator.kind == "flip":
+        return _flip_gradients(target, estimator, scores, alpha, noise, stats), theta
+    log_families = _family_scores(target, stats, scale)
+
+    def one(scores, theta, noise):
+        def function(scores, theta):
+            return surrogate(estimator, log_families, scores, theta, alpha, noise, target.sample_chunk, target.known)
+
+        return jax.grad(function, argnums=(0, 1))(scores, theta)
+
+    return _over_particles(one, (scores, theta), noise, target.chunk)
+
+
+def _family_scores(target: Target, stats: Statistics, scale):
+    """`log_families(graph, theta)`: of the model, or of its evidence where the parameters are integrated out."""
+    model, settings = target.model, target.settings
+    if settings.collapsed:
+        table: Any = stats
+        if settings.estimator.kind == "score" and target.on_host:
+            return lambda graph, theta: _evidence_on_host(table, graph)
+        return lambda graph, theta: jax.vmap(lambda g, j: soft_evidence(table, g, j, table.group[j]), in_axes=(1, 0))(
+            graph, jnp.arange(graph.shape[-1])
+        )
+    if settings.batch is None:
+        return lambda graph, theta: model.log_families(graph, theta, stats)
+
+    def scaled(g_j, theta_j, stats_j):
+        return scale * model.log_conditional(g_j, theta_j, stats_j) + model.log_parameter_prior(g_j, theta_j)
+
+    return lambda graph, theta: model._by_node(scaled, graph, theta, stats)
+
+
+def _evidence_on_host(table: ConjugateTable, graph):
+    shape = jax.ShapeDtypeStruct(graph.shape[:-1], graph.dtype)
+    return host_call("dagpost.evidence", _evidence, shape, lax.stop_gradient(graph), *table)
+
+
+def _evidence(graphs, *fields):
+    flat = graphs.reshape(-1, *graphs.shape[-2:]) > 0.5
+    return all_families(plain_table(ConjugateTable(*fields)), flat).reshape(graphs.shape[:-1])
+
+
+def _ratios(graphs, *fields):
+    return flip_ratios_on_host(ConjugateTable(*fields), graphs)
+
+
+def _mean_log_ratios(graphs, *fields):
+    return flip_ratios_on_host(ConjugateTable(*fields), graphs, mean_log=True)
+
+
+def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, table: Any):
+    logits = alpha * scores
+    sampled = lambda scores, noise: hard_graph(noise, scores, alpha, target.known)  # noqa: E731
+    hard = _over_particles(sampled, (scores,), noise, scores.shape[0])
+    mean_log = estimator.objective == "mean-log"
+    if target.on_host:
+        named = ("dagpost.flips.mean-log", _mean_log_ratios) if mean_log else ("dagpost.flips.log-mean", _ratios)
+        ratios = host_call(*named, jax.ShapeDtypeStruct(scores.shape, scores.dtype), hard, *table)
+    else:
+        ratios = lax.map(lambda g: flip_ratios_in_jax(table, g[None], mean_log)[0], hard, batch_size=target.chunk)
+    p = jax.nn.sigmoid(logits)
+    gradient = alpha * p * (1 - p) * ratios if mean_log else alpha * (jax.nn.sigmoid(logits + ratios) - p)
+    return of_free_edges(gradient, target.known)
+
+
+def _over_particles(function, particles, noise: LogisticNoise, chunk: int):
+    """`function(*particle, noise)` for every particle, at most `chunk` at once; so is the noise drawn."""
+    count = jax.tree.leaves(particles)[0].shape[0]
+    if noise.shared:
+        drawn = jax.random.logistic(noise.key, noise.shape)
+        return mapped(lambda args: function(*args, drawn), particles, count, chunk)
+    keys = jax.random.split(noise.key, count)
+    own = lambda args: function(*args[0], jax.random.logistic(args[1], noise.shape))  # noqa: E731
+    return mapped(own, (particles, keys), count, chunk)
+
+
+def minibatch(key, model: Model, stats: Any, batch: int | None, scaled: bool = True):
+    """Statistics of `batch` rows drawn without replacement from `model.rows`, and the factor for their log likelihood:
+    all rows over those of the batch, which makes it unbiased, or 1."""
+    if batch is None:
+        return stats, 1.0
+    rows = stats.shared.values.shape[0]
+    if batch < rows:
+        chosen = jax.random.choice(key, rows, (batch,), replace=False)
+        node = stats.node._replace(observed=stats.node.observed[:, chosen])
+        stats = Statistics(RowShare(stats.shared.values[chosen]), node)
+    return model.of_rows(stats), max(rows / batch, 1.0) if scaled else 1.0

@@ -1,0 +1,85 @@
+"""DiBS on many data sets of one shape at once: what a GPU has room for, one run alone does not fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from dagpost._util.compiling import jitted
+from dagpost._util.progress import progress_bar
+from dagpost._util.randomness import key_from_seed
+from dagpost.data import Dataset
+from dagpost.errors import AllCyclic, InputError, RunError
+from dagpost.inference.batches import check_alike, member, stacked
+from dagpost.inference.dibs.inference import prepare
+from dagpost.inference.dibs.particles import to_posterior
+from dagpost.inference.dibs.settings import Settings
+from dagpost.inference.dibs.svgd import Snapshot, State, initial_state, snapshot, step
+from dagpost.inference.dibs.target import Target
+from dagpost.models import Model
+from dagpost.posterior import Posterior
+from dagpost.priors import GraphPrior
+
+Outcome = Posterior | InputError | RunError
+
+
+def infer_together(
+    data: Sequence[Dataset],
+    model: Model,
+    prior: GraphPrior,
+    settings: Settings,
+    *,
+    seeds: Sequence[int],
+    particles: int = 30,
+    method: str = "dibs",
+    callback: Callable[[int, Snapshot], None] | None = None,
+    watched: Collection[int] = (),
+    progress: bool | None = None,
+) -> list[Outcome]:
+    """What `infer` gives for each data set and its seed, up to rounding; or the error that it would raise.
+
+    The sets have the same number of rows and columns. They share `settings.memory_limit`. `callback(number, snapshot)`
+    sees the particles of every set after the `watched` steps.
+    """
+    check_alike(data, seeds)
+    shared = replace(settings, memory_limit=settings.memory_limit / len(data))
+    prepared = [prepare(model, prior, shared, one, particles) for one in data]
+    target = prepared[0].target._replace(on_host=False)  # nothing leaves the device
+    keys = [jax.random.split(key_from_seed(seed)) for seed in seeds]
+    states = stacked([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
+    used = stacked([one.used for one in prepared])
+    part = max(1, settings.steps // 20)
+    done = 0
+    with progress_bar(f"{method}, {len(data)} data sets", settings.steps, progress) as advance:
+        for stop in sorted({*range(part, settings.steps, part), *watched, settings.steps}):
+            states = jax.block_until_ready(_several_together(target, states, used, stop - done))
+            advance(stop - done)
+            done = stop
+            if callback is not None and done in watched:
+                for number in range(len(data)):
+                    callback(number, snapshot(target, member(states, number)))
+    return [
+        _finished(target, member(states, number), one, prepared[number].stats, keys[number][1], method)
+        for number, one in enumerate(data)
+    ]
+
+
+@partial(jitted, static_argnums=0)
+def _several_together(target: Target, states: State, stats: Any, count: Any) -> State:
+    several = lambda state, stats: jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)  # noqa: E731
+    return jax.vmap(several)(states, stats)
+
+
+def _finished(target: Target, state: State, data: Dataset, stats: Any, key: Any, method: str) -> Outcome:
+    last = snapshot(target, state)
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((last.z, last.theta))):
+        return RunError(f"a particle became infinite within {last.step} steps")
+    try:
+        return to_posterior(target, last, data, stats, key, method, progress=False)
+    except AllCyclic as error:
+        return error

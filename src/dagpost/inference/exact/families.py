@@ -1,0 +1,67 @@
+"""The log weight of every family: evidence of the node given the parent set, plus the prior's column.
+
+Parent sets are bit sets: bit i of `subset` says that i is a parent. Tables have shape (d, 2^d), with -inf
+where the set contains the node itself.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dagpost._util.memory import cached_by_value
+from dagpost.errors import InputError
+from dagpost.models import Model, Statistics
+from dagpost.models.conjugate import evidence_of_subsets
+from dagpost.priors import GraphPrior
+from dagpost.typing import Graphs
+
+
+def members(d: int) -> Bool[np.ndarray, "s d"]:
+    """Row s: the indicator of the set with bits s."""
+    return (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.bool_)
+
+
+def evidence_table(model: Model, stats: Statistics, d: int) -> Float[np.ndarray, "d s"]:
+    """Log evidence of every node given every parent set."""
+    if not model.has_evidence:
+        raise InputError(f"the model {model.name!r} has no closed-form evidence, so no exact posterior")
+    compiled = model.evidence_table(stats)
+    if compiled is not None:
+        return evidence_of_subsets(compiled)
+    out = np.full((d, 1 << d), -np.inf)
+    for subset, row in enumerate(members(d)):
+        parents = np.flatnonzero(row)
+        for j in np.flatnonzero(~row):
+            out[j, subset] = model.log_evidence(int(j), parents, stats)
+    return out
+
+
+def prior_table(prior: GraphPrior, d: int) -> Float[np.ndarray, "d s"]:
+    """The prior's log factor of every node and parent set."""
+    if not prior.decomposes:
+        raise InputError(f"the prior {prior.name!r} does not decompose by column: exact inference needs d <= 5")
+    sets = members(d)
+    with jax.enable_x64(True):
+        by_set = _batched(prior)
+        out = np.stack([np.asarray(by_set(jnp.asarray(sets, dtype=float), j)) for j in range(d)])
+    out[sets.T] = -np.inf
+    return out
+
+
+@cached_by_value
+def _batched(prior: GraphPrior):
+    return jax.jit(jax.vmap(prior.log_column, in_axes=(0, None)))
+
+
+def codes(graphs: Graphs) -> np.ndarray:
+    """Parent bit sets of every node of every graph, shape (m, d)."""
+    d = graphs.shape[-1]
+    return np.einsum("mij,i->mj", graphs.astype(np.int64), 1 << np.arange(d))
+
+
+def log_weights(table: Float[np.ndarray, "d s"], graphs: Graphs) -> Float[np.ndarray, " m"]:
+    """Unnormalised log posterior of each graph, read off the table."""
+    return table[np.arange(graphs.shape[-1]), codes(graphs)].sum(axis=1)

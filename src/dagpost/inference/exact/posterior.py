@@ -1,0 +1,295 @@
+"""`exact`: the posterior itself, for models with closed-form evidence on few nodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from dagpost._util.memory import available_memory
+from dagpost._util.numerics import log_normalised, log_sum
+from dagpost._util.progress import progress_bar
+from dagpost._util.randomness import generator, key_from_seed
+from dagpost.data import Dataset, as_dataset, check_for_inference
+from dagpost.errors import InputError, nearest, whole_number
+from dagpost.graphs import all_dags
+from dagpost.inference.exact.families import codes, evidence_table, log_weights, members, prior_table
+from dagpost.inference.exact.layers import Layers, backward_pass, family_probabilities, memory_bytes, work
+from dagpost.inference.exact.optimum import most_probable_graph
+from dagpost.inference.exact.sampling import draw_graphs
+from dagpost.models import Model, Statistics, as_model
+from dagpost.posterior import Expectation, ParentSet, Posterior, log_joint_of, log_prior_of
+from dagpost.posterior.provenance import with_provenance
+from dagpost.priors import GraphPrior, InDegreePrior, as_knowledge, as_prior, informed
+from dagpost.typing import Graph, Graphs
+
+ENUMERATE_UP_TO = 5
+LARGEST = 20
+SAVED = tuple(Posterior.__dataclass_fields__)
+ALGORITHMS = ("auto", "enumerate", "layers")
+
+_dags = lru_cache(maxsize=4)(all_dags)
+
+
+class Listing(NamedTuple):
+    """All DAGs and their log probabilities."""
+
+    graphs: Graphs
+    log_probability: Float[np.ndarray, " m"]
+
+
+class Summation(NamedTuple):
+    """The family weights and the tables of dynamic programming, which stand for all DAGs."""
+
+    table: Float[np.ndarray, "d s"]
+    layers: Layers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactPosterior(Posterior):
+    """The exact posterior. Edge marginals, evidence, MAP graph and parent sets carry no Monte Carlo error.
+
+    Up to five nodes `graphs` are all DAGs with their probabilities, or all that prior knowledge allows. Beyond, they
+    are independent exact draws with equal weights, and `marginals` hold the exact edge probabilities.
+    """
+
+    log_evidence: float = float("nan")
+    """`log p(D)`, with the graph prior normalised over the DAGs that it allows."""
+    log_normaliser: float = float("nan")
+    """`log sum_G exp(log_joint(G))`."""
+    parent_probabilities: Float[np.ndarray, "d s"] | None = None
+    """`Pr(parents of j = P | D)` by bit set P."""
+    best: Graph | None = None
+    _source: Listing | Summation | None = None
+
+    def weighted(self, kind: Literal["uniform", "posterior"]) -> ExactPosterior:
+        """Itself: an exact posterior has the right weights already, and no others would be better."""
+        if kind not in ("uniform", "posterior"):
+            raise InputError(f"unknown weighting {kind!r}: {nearest(str(kind), ['uniform', 'posterior'])}")
+        return self
+
+    @property
+    def map_graph(self) -> Graph:
+        """The most probable DAG (one of them, where equivalent graphs tie)."""
+        assert self.best is not None
+        return self.best.copy()
+
+    def log_probability(self, graphs: Graphs) -> Float[np.ndarray, " m"]:
+        """`log p(G | D)` of any DAGs."""
+        graphs = np.asarray(graphs, dtype=np.bool_)
+        if isinstance(self._source, Summation):
+            return log_weights(self._source.table, graphs) - self.log_normaliser
+        assert self._source is not None
+        known = {row.tobytes(): w for row, w in zip(codes(self._source.graphs), self._source.log_probability)}
+        return np.array([known.get(row.tobytes(), -np.inf) for row in codes(graphs)])
+
+    def parents(self, node: str | int, top: int | None = 10) -> list[ParentSet]:
+        """Parent sets of a node and their exact probabilities, most probable first."""
+        return self._parent_sets(self.index(node))[:top]
+
+    def _parent_sets(self, j: int) -> list[ParentSet]:
+        assert self.parent_probabilities is not None
+        row = self.parent_probabilities[j]
+        order = np.argsort(-row, kind="stable")
+        named = (tuple(n for i, n in enumerate(self.names) if s >> i & 1) for s in order)
+        return [ParentSet(parents, float(row[s])) for s, parents in zip(order, named) if row[s] > 0]
+
+    def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
+        """Posterior mean of any function of the graph, and its standard error (0 where all DAGs are listed)."""
+        return Expectation(*self.feature_probability(feature))
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """As an ordinary posterior: graphs, weights, exact edge probabilities and evidence, but not the tables behind
+        `sample`, `log_probability` and exact parent sets."""
+        known = {name: getattr(self, name) for name in SAVED}
+        record = {
+            "saved_from": "ExactPosterior",
+            "log_evidence": self.log_evidence,
+            "log_normaliser": self.log_normaliser,
+        }
+        return Posterior(**known).with_info(**record).save(path, overwrite)
+
+    def sample(self, draws: int, seed: int) -> Graphs:
+        """Independent exact draws of DAGs."""
+        rng = generator(key_from_seed(seed))
+        if isinstance(self._source, Summation):
+            return draw_graphs(rng, self._source.layers, draws)
+        assert self._source is not None
+        probabilities = np.exp(self._source.log_probability)
+        chosen = rng.choice(len(probabilities), draws, p=probabilities / probabilities.sum())
+        return self._source.graphs[chosen]
+
+    def feature_probability(
+        self, feature: Callable[[Graph], Any], draws: int = 10_000, seed: int = 0
+    ) -> tuple[float, float]:
+        """Posterior mean of any function of the graph, and its standard error (0 where all DAGs are listed)."""
+        if isinstance(self._source, Listing):
+            graphs, log_probability = self._source
+            values = np.array([float(feature(g)) for g in graphs])
+            return float(values @ np.exp(log_probability)), 0.0
+        values = np.array([float(feature(g)) for g in self.sample(draws, seed)])
+        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
+
+
+def exact(
+    data: Any,
+    model: str | Model = "bge",
+    prior: str | GraphPrior = "erdos-renyi",
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    interventions: Any = None,
+    knowledge: Any = None,
+    parameters: bool = False,
+    algorithm: Literal["auto", "enumerate", "layers"] = "auto",
+    memory_limit: float | None = None,
+    progress: bool | None = None,
+) -> ExactPosterior:
+    """The exact posterior over DAGs: all of them up to five nodes, dynamic programming over layers beyond.
+
+    `data` is a Dataset, a frame, an array or the path of a table; nothing is standardised here. Beyond five
+    nodes `graphs` are `draws` independent exact draws. With `parameters=True` the graphs are draws for
+    every size, each with exact parameters from `p(theta | G, D)`. `knowledge` holds for every graph; see
+    `dagpost.Knowledge`. `memory_limit` is in GiB.
+
+    >>> import dagpost as dp
+    >>> sim = dp.simulate(nodes=4, observations=50, seed=3)
+    >>> dp.exact(sim.train, model="bge", prior="uniform")
+    ExactPosterior(exact: 543 graphs on 4 nodes, 3.6 edges)
+    """
+    table = check_for_inference(as_dataset(data, interventions=interventions))
+    asked = as_knowledge(knowledge)
+    scored, graph_prior = as_model(model), informed(as_prior(prior), asked, table.names)
+    whole_number("draws", draws, least=1)
+    key_from_seed(seed)
+    if not scored.has_evidence:
+        raise InputError(
+            f"the model {scored.name!r} has no closed-form evidence, so its posterior cannot be computed exactly"
+        )
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"unknown algorithm {algorithm!r}: {nearest(str(algorithm), ALGORITHMS)}")
+    if algorithm == "auto":
+        algorithm = "enumerate" if table.nodes <= ENUMERATE_UP_TO else "layers"
+    if algorithm == "layers":
+        _check_memory(table.nodes, memory_limit)
+    scored.check(table)
+    stats = scored.summarise(table)
+    if algorithm == "enumerate":
+        result = _by_enumeration(table, scored, graph_prior, stats)
+    else:
+        result = _by_layers(table, scored, graph_prior, stats, draws, seed, progress)
+    options = {"draws": draws, "seed": seed, "parameters": parameters, "algorithm": algorithm}
+    if parameters:
+        result = _with_parameters(result, stats, draws, seed)
+    result = with_provenance(result, table, options)
+    return result if asked is None else result.with_info(knowledge=asked.resolved(table.names).as_dict())
+
+
+def _check_mass(log_normaliser: float) -> None:
+    if not np.isfinite(log_normaliser):
+        raise InputError("no DAG is possible under this prior: its constraints contradict each other")
+
+
+def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Statistics) -> ExactPosterior:
+    graphs = _dags(data.nodes)
+    if prior.constraints is not None:
+        graphs = graphs[prior.constraints.honoured_by(graphs)]
+    log_prior = log_prior_of(graphs, prior)
+    log_joint = log_prior + model.log_evidence_of(graphs, stats)
+    log_normaliser = log_sum(log_joint)
+    _check_mass(log_normaliser)
+    log_probability = log_normalised(log_joint)
+    families = np.zeros((data.nodes, 1 << data.nodes))
+    for j, sets in enumerate(codes(graphs).T):
+        families[j] = np.bincount(sets, weights=np.exp(log_probability), minlength=1 << data.nodes)
+    return ExactPosterior(
+        graphs=graphs,
+        log_weights=log_probability,
+        names=data.names,
+        model=model,
+        prior=prior,
+        log_joint=log_joint,
+        marginals=_edge_marginals(families),
+        info={"method": "exact", "algorithm": "enumerate", "exhaustive": True},
+        log_evidence=log_normaliser - log_sum(log_prior),
+        log_normaliser=log_normaliser,
+        parent_probabilities=families,
+        best=graphs[log_joint.argmax()],
+        _source=Listing(graphs, log_probability),
+    )
+
+
+def _edge_marginals(families: Float[np.ndarray, "d s"]) -> Float[np.ndarray, "d d"]:
+    """`Pr(i -> j)`: the parent sets of j that contain i."""
+    return np.clip((families @ members(families.shape[0])).T, 0.0, 1.0)
+
+
+def _by_layers(
+    data: Dataset,
+    model: Model,
+    prior: GraphPrior,
+    stats: Statistics,
+    draws: int,
+    seed: int,
+    progress: bool | None,
+) -> ExactPosterior:
+    d = data.nodes
+    log_prior = prior_table(prior, d)
+    table = evidence_table(model, stats, d) + log_prior
+    with progress_bar(f"exact posterior, {d} nodes", 4 * work(d), progress) as advance:
+        layers = backward_pass(table, advance)
+        _check_mass(layers.log_normaliser)
+        families = family_probabilities(layers, advance)
+    if isinstance(prior, InDegreePrior):
+        log_prior_normaliser = prior.log_normaliser(d)
+    else:
+        log_prior_normaliser = backward_pass(log_prior).log_normaliser
+    graphs = draw_graphs(generator(key_from_seed(seed)), layers, draws)
+    return ExactPosterior(
+        graphs=graphs,
+        log_weights=np.zeros(draws),
+        names=data.names,
+        model=model,
+        prior=prior,
+        log_joint=log_weights(table, graphs),
+        marginals=_edge_marginals(families),
+        info={"method": "exact", "algorithm": "layers"},
+        log_evidence=layers.log_normaliser - log_prior_normaliser,
+        log_normaliser=layers.log_normaliser,
+        parent_probabilities=families,
+        best=most_probable_graph(table)[0],
+        _source=Summation(table, layers),
+    )
+
+
+def _check_memory(d: int, limit: float | None) -> None:
+    available = available_memory() if limit is None else limit
+    needed = memory_bytes(min(d, 60)) / 2**30
+    if d > LARGEST or needed > available:
+        within = [size for size in range(2, LARGEST + 1) if memory_bytes(size) / 2**30 <= available]
+        raise InputError(
+            f"an exact posterior over {d} nodes needs {'over ' if d > 60 else ''}{needed:.3g} GiB of memory "
+            f"({available:.3g} GiB at hand): use at most {max(within, default=5)} columns, or a sampling method"
+        )
+
+
+def _with_parameters(post: ExactPosterior, stats: Statistics, draws: int, seed: int) -> ExactPosterior:
+    """Draws of graphs, each with an exact draw of its parameters."""
+    graphs = post.graphs if isinstance(post._source, Summation) else post.sample(draws, seed)
+    keys = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), draws)
+    theta = post.model.draw_thetas(keys, graphs, stats)
+    return replace(
+        post,
+        graphs=graphs,
+        log_weights=np.zeros(draws),
+        theta=theta,
+        log_joint=log_joint_of(graphs, theta, post.model, post.prior, stats),
+        info={**post.info, "exhaustive": False},
+    )

@@ -1,0 +1,89 @@
+"""Exact draws of DAGs, layer by layer."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dagpost.inference.exact.layers import Layers, first_layer, next_layer_factors, share_with_parent_in
+from dagpost.typing import Graphs
+
+
+@njit(cache=True)
+def _pick(weights, count, uniform):
+    """Index drawn in proportion to the weights, by inverting their running sum."""
+    total = 0.0
+    for x in range(count):
+        total += weights[x]
+    target = uniform * total
+    running = 0.0
+    last = 0
+    for x in range(count):
+        if weights[x] > 0.0:
+            running += weights[x]
+            last = x
+            if running > target:
+                return x
+    return last
+
+
+@njit(cache=True)
+def _draw(first, log_weight, log_total, potential, ternary, backward, uniforms, graphs):
+    d = log_weight.shape[0]
+    everything = (1 << d) - 1
+    nodes = np.empty(d, dtype=np.int64)
+    rest = np.empty(d)
+    state = np.empty(1 << d, dtype=np.int64)
+    factor = np.empty(1 << d)
+    weights = np.empty(1 << d)
+    sets = np.empty(1 << d, dtype=np.int64)
+    for m in range(graphs.shape[0]):
+        used = 1
+        placed = layer = _pick(first, 1 << d, uniforms[m, 0])
+        while placed != everything:
+            count = next_layer_factors(placed, log_total, potential, ternary, nodes, state, factor)
+            share_with_parent_in(layer, placed, nodes, count, log_total, rest)
+            weights[0] = 1.0
+            for k in range(count):
+                for x in range(1 << k):
+                    weights[(1 << k) + x] = weights[x] * (1.0 - rest[k])
+            for x in range(1 << count):
+                weights[x] *= factor[x] * backward[state[x]]
+            chosen = _pick(weights, 1 << count, uniforms[m, used])
+            used += 1
+            following = 0
+            for k in range(count):
+                if chosen >> k & 1:
+                    j = nodes[k]
+                    following |= 1 << j
+                    # parents among the placed nodes, at least one of them in the last layer
+                    size = 0
+                    parents = placed
+                    while parents:
+                        if parents & layer:
+                            weights[size] = np.exp(log_weight[j, parents] - log_total[j, placed])
+                            sets[size] = parents
+                            size += 1
+                        parents = (parents - 1) & placed
+                    parents = sets[_pick(weights, size, uniforms[m, used])]
+                    used += 1
+                    for i in range(d):
+                        if parents >> i & 1:
+                            graphs[m, i, j] = True
+            if following == 0:
+                return m
+            placed |= following
+            layer = following
+    return -1
+
+
+def draw_graphs(rng: np.random.Generator, layers: Layers, draws: int) -> Graphs:
+    """Independent exact draws from the posterior over DAGs."""
+    d = layers.log_weight.shape[0]
+    graphs = np.zeros((draws, d, d), dtype=np.bool_)
+    log_weight, log_total, potential, ternary, backward, _ = layers
+    first = first_layer(log_total, potential, ternary, backward)
+    # one number for each layer and one for each node's parents
+    stuck = _draw(first, log_weight, log_total, potential, ternary, backward, rng.random((draws, 2 * d + 1)), graphs)
+    assert stuck < 0, "no DAG has a positive weight"
+    return graphs

@@ -1,0 +1,322 @@
+"""Ensembles of tempered chains, run in parallel.
+
+An ensemble holds one DAG for each level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
+`[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`).
+A round moves every level a number of times, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and 1-2,
+3-4, … in turn; Syed et al., 2022) and the DAG at level 0, the one that counts, is recorded. Ensembles share nothing,
+not even a cache, so a run does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dagpost._util.clock import Clock
+from dagpost.inference.checkpoints import NOWHERE, Section
+from dagpost.inference.mcmc.bitsets import copy_row, holds, words_for
+from dagpost.inference.mcmc.exchange import exchange_move
+from dagpost.inference.mcmc.families import FamilyCache, empty_cache, store
+from dagpost.inference.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
+from dagpost.inference.mcmc.random_numbers import accepts
+from dagpost.inference.mcmc.relocation import relocation_move
+from dagpost.inference.mcmc.scoring import Scoring, score
+from dagpost.inference.mcmc.scratch import ACCEPTED, MISSING, scratch_for
+from dagpost.inference.mcmc.structure import Structure, structure_of
+from dagpost.typing import Graphs
+
+KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")
+UNTEMPERED = np.ones(1)  # the ladder of a single chain
+
+
+class Recipe(NamedTuple):
+    """How many moves of each kind a level makes in a round, and how many parents a drawn set may have."""
+
+    counts: np.ndarray  # (kinds,)
+    most: int
+
+
+def recipe(most: int = 0, **counts: int) -> Recipe:
+    """Moves by name, with `_` for a space: `recipe(pair=100)`."""
+    return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most)
+
+
+class Ensemble(NamedTuple):
+    """The state of one ensemble of k levels, and what was counted on the way. Arrays are changed in place."""
+
+    parents: np.ndarray  # (k, d, words)
+    ancestors: np.ndarray  # (k, d, words)
+    scores: np.ndarray  # (k, d, 2) of every family: what is tempered, and the reference
+    rng: np.ndarray  # (1,)
+    clock: np.ndarray  # (4,) rounds of this run; level and move at which a round was interrupted; rounds ever
+    wanted: np.ndarray  # (1 + words,) a family that Python has to score
+    cache: FamilyCache
+    tried: np.ndarray  # (k, kinds)
+    accepted: np.ndarray  # (k, kinds)
+    swaps_tried: np.ndarray  # (k - 1,)
+    swaps_accepted: np.ndarray  # (k - 1,) sums of acceptance probabilities
+    occupancy: np.ndarray  # (d, d) rounds in which level 0 had the edge
+
+
+class Record(NamedTuple):
+    """What level 0 of every ensemble looked like in one run."""
+
+    rounds: int  # that were made
+    log_posterior: np.ndarray  # (e, rounds)
+    graphs: Graphs  # (e, kept, d, d)
+
+
+@njit(cache=True)
+def _several(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
+    """Moves of one kind; how many were made before one needed a family from Python, and how many were accepted."""
+    accepted = 0
+    for done in range(times):
+        if kind == 0:
+            status = pair_move(dag, scores, scorer, cache, heat, rng, scratch)
+        elif kind == 1:
+            status = neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, True)
+        elif kind == 2:
+            status = neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, False)
+        elif kind == 3:
+            status = parents_move(dag, scores, scorer, cache, heat, rng, scratch, most)
+        elif kind == 4:
+            status = reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most)
+        elif kind == 5:
+            status = exchange_move(dag, scores, scorer, cache, heat, rng, scratch)
+        else:
+            status = relocation_move(dag, scores, scorer, cache, heat, rng, scratch)
+        if status == MISSING:
+            return done, accepted
+        accepted += status == ACCEPTED
+    return times, accepted
+
+
+@njit(cache=True)
+def _swap(ensemble, heats, parity):
+    """Neighbouring levels exchange their DAGs with the Metropolis probability of doing so."""
+    for k in range(parity, heats.shape[0] - 1, 2):
+        gap = 0.0
+        for j in range(ensemble.scores.shape[1]):
+            gap += ensemble.scores[k + 1, j, 0] - ensemble.scores[k, j, 0]
+        log_ratio = (heats[k] - heats[k + 1]) * gap
+        ensemble.swaps_tried[k] += 1
+        ensemble.swaps_accepted[k] += np.exp(min(0.0, log_ratio))
+        if accepts(ensemble.rng, log_ratio):
+            _exchange(ensemble.parents, k)
+            _exchange(ensemble.ancestors, k)
+            _exchange(ensemble.scores, k)
+
+
+@njit(cache=True)
+def _exchange(array, k):
+    for j in range(array.shape[1]):
+        for w in range(array.shape[2]):
+            array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
+
+
+@njit(cache=True)
+def _record(ensemble, here, thin, log_posterior, kept):
+    d = ensemble.occupancy.shape[0]
+    parents = ensemble.parents[0]
+    density = 0.0
+    for j in range(d):
+        density += ensemble.scores[0, j, 0] + ensemble.scores[0, j, 1]
+        for i in range(d):
+            if holds(parents, j, i):
+                ensemble.occupancy[i, j] += 1
+    log_posterior[here] = density
+    if (here + 1) % thin == 0:
+        for j in range(d):
+            copy_row(kept[(here + 1) // thin - 1, j], parents, j)
+
+
+@njit(cache=True, _nrt=False)  # pyright: ignore[reportCallIssue]
+def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room):
+    """Go on until `rounds` are done; False if it stopped at a family that Python has to score. Between levels it ends
+    when somebody has set `stop`; the round is then not done.
+
+    Without numba's runtime (`_nrt`), which is there for allocating and counts references on the way.
+    """
+    levels = ensemble.parents.shape[0]
+    clock = ensemble.clock
+    while clock[0] < rounds:
+        while clock[1] < levels:
+            if stop[0]:
+                return True
+            k = clock[1]
+            dag = Structure(ensemble.parents[k], ensemble.ancestors[k], room)
+            end = 0
+            for kind in range(recipe.counts.shape[0]):
+                end += recipe.counts[kind]
+                if clock[2] >= end:
+                    continue
+                done, accepted = _several(
+                    kind, end - clock[2], dag, ensemble.scores[k], scorer, ensemble.cache, heats[k], ensemble.rng,
+                    scratch, recipe.most,
+                )  # fmt: skip
+                clock[2] += done
+                ensemble.tried[k, kind] += done
+                ensemble.accepted[k, kind] += accepted
+                if clock[2] < end:
+                    return False
+            clock[2] = 0
+            clock[1] += 1
+        clock[1] = 0
+        _swap(ensemble, heats, clock[3] % 2)
+        _record(ensemble, clock[0], thin, log_posterior, kept)
+        clock[0] += 1
+        clock[3] += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop):
+    _, d, words = ensemble.parents.shape
+    scratch, room = scratch_for(ensemble.wanted, d, words), np.zeros((2, d), np.int64)
+    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room)
+
+
+@njit(cache=True)
+def _score_families(parents, scores, scorer, cache, wanted, from_node):
+    """Fill in the scores of one DAG; the node at which a family was missing, or d."""
+    d = parents.shape[0]
+    members, lower = np.zeros(d, np.int64), np.zeros((d, d))
+    for j in range(from_node, d):
+        at = score(scorer, cache, j, parents[j], wanted, members, lower)
+        if at < 0:
+            return j
+        scores[j, 0], scores[j, 1] = cache.scores[at, 0], cache.scores[at, 1]
+    return d
+
+
+def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None) -> Ensemble:
+    """An ensemble from one DAG for each level, (k, d, d); `slots` is the size of its cache."""
+    k, d, _ = graphs.shape
+    words, kinds = words_for(d), len(KINDS)
+    structures = [structure_of(graph) for graph in graphs]
+    out = Ensemble(
+        np.stack([s.parents for s in structures]), np.stack([s.ancestors for s in structures]), np.zeros((k, d, 2)),
+        np.array([seed], np.uint64), np.zeros(4, np.int64), np.zeros(1 + words, np.uint64), empty_cache(d, slots),
+        np.zeros((k, kinds), np.int64), np.zeros((k, kinds), np.int64), np.zeros(k - 1), np.zeros(k - 1),
+        np.zeros((d, d)),
+    )  # fmt: skip
+    for level in range(k):
+        at = 0
+        while at < d:
+            at = _score_families(out.parents[level], out.scores[level], scoring.scorer, out.cache, out.wanted, at)
+            if at < d:
+                _answer(out, scoring)
+    return out
+
+
+def _answer(ensemble: Ensemble, scoring: Scoring) -> None:
+    """Score the family that the ensemble stopped at."""
+    node, words = int(ensemble.wanted[0]) - 1, ensemble.wanted[1:].copy()
+    store(ensemble.cache, node, words, *scoring.in_python(node, words))
+
+
+def advance(
+    ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1,
+    section: Section = NOWHERE, clock: Clock | None = None,
+) -> Record:  # fmt: skip
+    """Run every ensemble for this many rounds, or until the clock expires, if need be within a round; counts and
+    occupancy go on from where they were."""
+    size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
+    heats = np.asarray(heats, dtype=np.float64)
+    traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
+    stop = np.zeros(1, np.bool_)
+
+    def one(e: int, until: int) -> None:
+        ensemble = ensembles[e]
+        while not _advance(ensemble, scoring.scorer, heats, recipe, until, thin, traces[e], kept[e], stop):
+            if section.stopping or (clock is not None and clock.expired):
+                return
+            _answer(ensemble, scoring)
+
+    for ensemble in ensembles:
+        ensemble.clock[0] = 0
+    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool, _set_at_the_end_of(clock, stop):
+        until = 0
+        for part in section.parts(rounds, clock):
+            until += part
+            list(pool.map(one, range(size), repeat(until)))
+            section.check()
+    made = min(int(ensemble.clock[0]) for ensemble in ensembles)
+    return Record(made, traces[:, :made], graphs_of(kept[:, : made // thin]))
+
+
+@contextmanager
+def _set_at_the_end_of(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
+    """While this lasts, `stop` is set when the clock expires."""
+    if clock is None or clock.limit is None:
+        yield
+        return
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(min(max(clock.left, 0.01), 1.0)):
+            if clock.expired:
+                stop[0] = True
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def moved(
+    chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NOWHERE,
+    clock: Clock | None = None,
+) -> Graphs:  # fmt: skip
+    """The DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
+    for part in section.parts(moves, clock):
+        advance(chains, scoring, UNTEMPERED, recipe(**{kind: part}), 1, section=section)
+    return graphs_of(np.stack([chain.parents[0] for chain in chains]))
+
+
+# ---- an ensemble on disk: the cache is not part of it, since families score the same whoever remembers them
+
+SAVED = tuple(field for field in Ensemble._fields if field not in ("wanted", "cache"))
+
+
+def saved(ensembles: Sequence[Ensemble]) -> dict[str, np.ndarray]:
+    """Copies of all that it takes to go on."""
+    return {field: np.stack([getattr(e, field) for e in ensembles]) for field in SAVED}
+
+
+def restored(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
+    """The ensembles that these were saved from."""
+    size, _, d, words = arrays["parents"].shape
+    return [
+        Ensemble(
+            wanted=np.zeros(1 + words, np.uint64), cache=empty_cache(d),
+            **{field: np.ascontiguousarray(arrays[field][e]) for field in SAVED},
+        )
+        for e in range(size)
+    ]  # fmt: skip
+
+
+def graphs_of(parents: np.ndarray) -> Graphs:
+    """Adjacency matrices from sets of parents (…, d, words)."""
+    d = parents.shape[-2]
+    bits = np.unpackbits(np.ascontiguousarray(parents).view(np.uint8), axis=-1, bitorder="little")
+    return np.swapaxes(bits[..., :d], -1, -2).astype(np.bool_)
+
+
+def forget(ensembles: Sequence[Ensemble]) -> None:
+    """Reset the counters after warm-up."""
+    for e in ensembles:
+        for counts in (e.tried, e.accepted, e.swaps_tried, e.swaps_accepted, e.occupancy):
+            counts[:] = 0

@@ -1,0 +1,201 @@
+"""Two nodes with an edge between them exchange parents: a move for graphs in which turning an edge alone is hopeless.
+
+Where i -> j is turned, parents of i that explain j through i have to become parents of j, and the other way round, all
+at once. Let B be (at most `BLOCK` of) the parents of either. The move draws the direction of the edge and who has which
+of B from their conditional distribution given everything else, under the condition that each of B is still a parent of
+i or of j. B then is the same before and after, so this is a Gibbs step: nothing is rejected.
+
+Let G0 be the graph without the edge and without the edges from B to i and j. With the direction tail -> head, the graph
+is acyclic if and only if the tail is no descendant of the head in G0, the tail's parents in B are no descendants of
+tail or head, and the head's are none of the head. So for a direction the sets A of the tail and C of the head are bound
+by A ∪ C = B alone, and
+
+    sum over A of w_tail(A) * sum over C ⊇ B - A of w_head(C)
+
+takes the scores of 2 * 2^|B| families, the inner sums by one pass over all sets for each member of B.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dagpost._util.numerics import exponentiate
+from dagpost.inference.mcmc.bitsets import copy, copy_row, discard, has, holds, insert
+from dagpost.inference.mcmc.random_numbers import below, random_pair, uniform
+from dagpost.inference.mcmc.scoring import log_weight, rescore, score
+from dagpost.inference.mcmc.scratch import ACCEPTED, BLOCK, MISSING, REJECTED
+from dagpost.inference.mcmc.structure import set_parents
+
+
+@njit(cache=True)
+def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
+    """Counts as accepted if the edge is turned."""
+    before = rng[0]
+    i, j = random_pair(rng, dag.parents.shape[0])
+    if not holds(dag.parents, j, i) and not holds(dag.parents, i, j):
+        return REJECTED
+    b = _block(dag, i, j, scratch.allowed, rng)
+    block, full = scratch.allowed, (1 << b) - 1
+    old_i, old_j, rest_i, rest_j = scratch.sets[5], scratch.sets[6], scratch.sets[7], scratch.sets[8]
+    copy_row(old_i, dag.parents, i)
+    copy_row(old_j, dag.parents, j)
+    forward = has(old_j, i)
+    _without(rest_i, old_i, block, b, j)
+    _without(rest_j, old_j, block, b, i)
+    set_parents(dag, i, rest_i)  # now it is G0
+    set_parents(dag, j, rest_j)
+    below_i = below_j = 0
+    for a in range(b):
+        below_i |= np.int64(holds(dag.ancestors, block[a], i)) << a
+        below_j |= np.int64(holds(dag.ancestors, block[a], j)) << a
+
+    # rows of weights: tail and head for i -> j, then tail and head for j -> i
+    weights, largest, sums = scratch.weights, scratch.largest, scratch.sums
+    for row in range(4):
+        is_i = row == 0 or row == 3
+        is_tail = row % 2 == 0
+        node, rest = (i, rest_i) if is_i else (j, rest_j)
+        tail, head = (i, j) if row < 2 else (j, i)
+        other = -1 if is_tail else tail
+        barred = below_i | below_j if is_tail else (below_i if is_i else below_j)
+        if holds(dag.ancestors, tail, head):
+            barred = -1  # the edge itself would close a cycle
+        if not _weigh(scorer, cache, heat, node, rest, other, block, b, barred, weights[row], scratch):
+            _restore(dag, i, j, old_i, old_j, forward)
+            rng[0] = before
+            return MISSING
+    for row in range(4):
+        largest[row] = exponentiate(weights[row], full + 1)
+    level = max(largest[0] + largest[1], largest[2] + largest[3])  # that of a direction without a cycle
+    total_1 = _total(weights[0], weights[1], sums[0], b) * np.exp(largest[0] + largest[1] - level)
+    total_2 = _total(weights[2], weights[3], sums[1], b) * np.exp(largest[2] + largest[3] - level)
+    if not total_1 + total_2 > 0:  # all of it is below the smallest number
+        _restore(dag, i, j, old_i, old_j, forward)
+        return REJECTED
+    towards_j = uniform(rng) * (total_1 + total_2) < total_1
+    if towards_j:
+        tail, head, new_tail, new_head = i, j, rest_i, rest_j
+        of_tail, of_head = _draw(weights[0], weights[1], sums[0], b, rng)
+    else:
+        tail, head, new_tail, new_head = j, i, rest_j, rest_i
+        of_tail, of_head = _draw(weights[2], weights[3], sums[1], b, rng)
+    insert(new_head, tail)
+    for a in range(b):
+        if (of_tail >> a) & 1:
+            insert(new_tail, block[a])
+        if (of_head >> a) & 1:
+            insert(new_head, block[a])
+    set_parents(dag, tail, new_tail)
+    set_parents(dag, head, new_head)
+    rescore(dag, scores, scorer, cache, tail, scratch)
+    rescore(dag, scores, scorer, cache, head, scratch)
+    return ACCEPTED if towards_j != forward else REJECTED
+
+
+@njit(cache=True)
+def _block(dag, i, j, block, rng):
+    """Parents of i or j, at most `BLOCK` of them at random, go to the front of `block`. Returns how many."""
+    n = 0
+    for u in range(dag.parents.shape[0]):
+        if u != i and u != j and (holds(dag.parents, i, u) or holds(dag.parents, j, u)):
+            block[n] = u
+            n += 1
+    b = min(n, BLOCK)
+    for a in range(b):
+        c = a + below(rng, n - a)
+        block[a], block[c] = block[c], block[a]
+    return b
+
+
+@njit(cache=True)
+def _without(out, words, block, b, other):
+    copy(out, words)
+    discard(out, other)
+    for a in range(b):
+        discard(out, block[a])
+
+
+@njit(cache=True)
+def _restore(dag, i, j, old_i, old_j, forward):
+    """As it was; the tail first, so that no step closes a cycle."""
+    if forward:
+        set_parents(dag, i, old_i)
+        set_parents(dag, j, old_j)
+    else:
+        set_parents(dag, j, old_j)
+        set_parents(dag, i, old_i)
+
+
+@njit(cache=True)
+def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratch):
+    """Log weights of all subsets of the block as parents of `node`, with `rest` and `other` (unless -1) beside them."""
+    words = scratch.sets[4]
+    for subset in range(1 << b):
+        out[subset] = -np.inf
+        if subset & barred or barred == -1:
+            continue
+        copy(words, rest)
+        if other >= 0:
+            insert(words, other)
+        for a in range(b):
+            if (subset >> a) & 1:
+                insert(words, block[a])
+        at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
+        if at < 0:
+            return False
+        out[subset] = log_weight(cache, at, heat)
+    return True
+
+
+@njit(cache=True)
+def _supersets(weights, sums, b):
+    """`sums[C]` = sum of the weights of all sets that contain C."""
+    n = 1 << b
+    for c in range(n):
+        sums[c] = weights[c]
+    for a in range(b):
+        for c in range(n):
+            if not (c >> a) & 1:
+                sums[c] += sums[c | (1 << a)]
+
+
+@njit(cache=True)
+def _total(of_tail, of_head, sums, b):
+    """Sum over all pairs of sets whose union is the block; fills `sums` for `_draw`."""
+    _supersets(of_head, sums, b)
+    return _paired(of_tail, sums, b)
+
+
+@njit(cache=True)
+def _paired(of_tail, sums, b):
+    full = (1 << b) - 1
+    total = 0.0
+    for subset in range(full + 1):
+        total += of_tail[subset] * sums[full ^ subset]
+    return total
+
+
+@njit(cache=True)
+def _draw(of_tail, of_head, sums, b, rng):
+    """A pair of sets in proportion to its weight."""
+    full = (1 << b) - 1
+    left = uniform(rng) * _paired(of_tail, sums, b)
+    chosen = -1
+    for subset in range(full + 1):
+        share = of_tail[subset] * sums[full ^ subset]
+        if share > 0:
+            chosen = subset
+            left -= share
+            if left < 0:
+                break
+    needed = full ^ chosen
+    left = uniform(rng) * sums[needed]
+    other = -1
+    for subset in range(full + 1):
+        if subset & needed == needed and of_head[subset] > 0:
+            other = subset
+            left -= of_head[subset]
+            if left < 0:
+                break
+    return chosen, other

@@ -1,0 +1,247 @@
+"""MCMC over graphs and parameters together, the paper's joint baselines M-MC³ and G-MC³.
+
+M-MC³ proposes a neighbouring DAG and a random-walk step of the parameters in one Metropolis-Hastings move; G-MC³ takes
+turns (Metropolis within Gibbs). The parameters of absent edges are part of the state and follow their prior, so that
+the dimension stays the same and integrating them out leaves `p(G, Theta | D)`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from dagpost._util.clock import Clock
+from dagpost._util.compiling import jitted
+from dagpost._util.progress import progress_bar
+from dagpost._util.randomness import key_from_seed
+from dagpost.data import Dataset
+from dagpost.errors import InputError, positive
+from dagpost.inference.checkpoints import State
+from dagpost.inference.checkpoints.section import Sections, section_of
+from dagpost.inference.checkpoints.trees import packed, unpacked
+from dagpost.inference.mcmc.thinning import Thinning
+from dagpost.models import Model
+from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior.chains import CHAIN_LENGTHS
+from dagpost.priors import GraphPrior
+from dagpost.typing import Graphs, Theta
+
+WANTED_ACCEPTANCE = 0.2  # of random-walk steps (Sherlock et al., 2010)
+
+# where the random walk starts: the authors' configuration, by variant and model, at d = 20 and at d = 50
+PUBLISHED_SCALES: dict[tuple[str, str], dict[int, float]] = {
+    ("m", "linear"): {20: 0.001, 50: 0.001},
+    ("m", "mlp"): {20: 0.0001, 50: 0.0001},
+    ("g", "linear"): {20: 0.05, 50: 0.01},
+    ("g", "mlp"): {20: 0.005, 50: 0.001},
+}
+
+
+class Chain(NamedTuple):
+    key: Any
+    graph: Any  # (d, d) 0/1
+    theta: Any
+    log_density: Any
+    log_scale: Any
+    accepted: Any  # of parameter steps (M: of joint steps)
+    tried: Any
+
+
+class Kernel(NamedTuple):
+    """What a step depends on, apart from the data."""
+
+    model: Model
+    prior: GraphPrior
+    variant: str
+    exact: bool
+
+
+def possible(graph):
+    """Which edges can be added, removed, turned: (3, d, d) masks of the edits that lead to a DAG."""
+    d = graph.shape[0]
+    reach = graph
+    for _ in range(max(1, int(np.ceil(np.log2(max(d, 2)))))):
+        reach = jnp.minimum(reach + reach @ reach, 1.0)
+    absent = 1.0 - graph - jnp.eye(d)
+    detour = jnp.minimum(reach @ graph, 1.0)
+    return jnp.stack([absent * (1 - reach.T), graph, graph * (1 - detour)])
+
+
+def propose(key, graph):
+    """A uniform draw among the neighbours, and the log of their number."""
+    edits = possible(graph).reshape(-1)
+    choice = jax.random.categorical(key, jnp.where(edits > 0, 0.0, -jnp.inf))
+    d = graph.shape[0]
+    kind, i, j = choice // (d * d), choice // d % d, choice % d
+    return (
+        graph.at[i, j].set(jnp.where(kind == 0, 1.0, 0.0)).at[j, i].add(jnp.where(kind == 2, 1.0, 0.0)),
+        jnp.log(jnp.sum(edits)),
+    )
+
+
+def log_density(kernel: Kernel, graph, theta, stats):
+    """`log p(G) + log p(D | G, Theta) + log p(Theta)`, absent edges' parameters included."""
+    model = kernel.model
+    likelihood = jnp.sum(model._by_node(model.log_conditional, graph, theta, stats))
+    everywhere = jnp.ones_like(graph) - jnp.eye(graph.shape[0])
+    of_parameters = jnp.sum(
+        model._by_node(lambda g_j, theta_j, _: model.log_parameter_prior(g_j, theta_j), everywhere, theta, stats)
+    )
+    return kernel.prior.log_density(graph) + likelihood + of_parameters
+
+
+def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) -> Chain:
+    key, key_graph, key_theta, key_1, key_2 = jax.random.split(chain.key, 5)
+    leaves, shape = jax.tree.flatten(chain.theta)
+    noise = [jax.random.normal(k, leaf.shape) for k, leaf in zip(jax.random.split(key_theta, len(leaves)), leaves)]
+    walked = jax.tree.map(lambda leaf, e: leaf + jnp.exp(chain.log_scale) * e, chain.theta, shape.unflatten(noise))
+    neighbour, log_size = propose(key_graph, chain.graph)
+    correction = log_size - jnp.log(jnp.sum(possible(neighbour))) if kernel.exact else 0.0
+
+    def metropolis(key, graph, theta, density, new_graph, new_theta, correction):
+        new = log_density(kernel, new_graph, new_theta, stats)
+        yes = jnp.log(jax.random.uniform(key)) < new - density + correction
+        pick = partial(jax.tree.map, partial(jnp.where, yes))
+        return pick(new_graph, graph), pick(new_theta, theta), jnp.where(yes, new, density), yes
+
+    graph, theta, density = chain.graph, chain.theta, chain.log_density
+    if kernel.variant == "m":
+        graph, theta, density, yes = metropolis(key_1, graph, theta, density, neighbour, walked, correction)
+    else:
+        graph, theta, density, _ = metropolis(key_1, graph, theta, density, neighbour, theta, correction)
+        graph, theta, density, yes = metropolis(key_2, graph, theta, density, graph, walked, 0.0)
+    log_scale = jnp.maximum(chain.log_scale + adapt_rate * (yes - WANTED_ACCEPTANCE), least_log_scale)
+    return Chain(key, graph, theta, density, log_scale, chain.accepted + yes, chain.tried + 1)
+
+
+@partial(jitted, static_argnums=0)
+def several_steps(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
+    """The chain after `count` steps; `count` is traced, so that one compilation serves any number."""
+    return lax.fori_loop(0, count, lambda _, c: step(kernel, c, stats, adapt_rate, least_log_scale), chain)
+
+
+def joint_mc3(
+    data: Dataset, model: Model, prior: GraphPrior, *, variant: Literal["m", "g"], particles: int, seed: int,
+    thinning: Thinning, scale: float | None = None, progress: bool | None = None,
+    checkpoint: Sections | None = None, clock: Clock | None = None,
+) -> Posterior:  # fmt: skip
+    """`particles` pairs of a graph and its parameters from one chain; fewer when the clock expires, at least one.
+
+    Unless `scale` is given, the random walk's is adapted to an acceptance of 0.2 during burn-in. It never falls below
+    the published one: where graphs alone are accepted more rarely than that, as in M-MC³, it would shrink to nothing.
+    """
+    name, d = f"{variant}-mc3", data.nodes
+    clock = clock or Clock()
+    first_scale = starting_scale(variant, model, d) if scale is None else positive("scale", scale)
+    least = float(np.log(first_scale))
+    stats = jax.tree.map(jnp.asarray, model.summarise(data))
+    kernel = kernel_of(model, prior, variant, thinning)
+    chain = first_chain(kernel, d, stats, seed, first_scale)
+    total = thinning.steps(particles)
+    graphs, thetas = [], []
+    section, warmed = section_of(checkpoint, "chain"), 0
+    if section.found is not None:
+        chain, graphs, thetas, warmed = _restored(section.found, chain)
+
+    def several(chain: Chain, count: int, rate: float) -> Chain:
+        for part in section.parts(count, clock):
+            chain = jax.block_until_ready(several_steps(kernel, chain, stats, part, rate, least))
+            section.check()
+        return chain
+
+    with progress_bar(f"{name}, {total:,} steps", total, progress) as bar:
+        warm_up = thinning.warm_up()
+        bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
+        for part in range(warmed, len(warm_up)):
+            rate = 0.0 if scale is not None else adaptation(part, len(warm_up))
+            chain = several(chain, warm_up[part], rate)
+            if clock.expired:
+                break
+            bar(warm_up[part])
+            section.reached(partial(_state, chain, graphs, thetas, 0, part + 1))
+        if not graphs:
+            chain = chain._replace(accepted=jnp.zeros(()), tried=jnp.zeros(()))
+        while len(graphs) < particles:
+            chain = several(chain, thinning.thin, 0.0)
+            if clock.expired and graphs:
+                break
+            graphs.append(np.asarray(chain.graph) > 0.5)
+            thetas.append(jax.tree.map(np.asarray, chain.theta))
+            bar(thinning.thin)
+            section.reached(partial(_state, chain, graphs, thetas, len(graphs), len(warm_up)))
+    thetas = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)
+    post = joint_posterior(kernel, data, np.stack(graphs), thetas, thinning, chain)
+    return post.with_info(**thinning.ended(len(graphs), particles))
+
+
+def kernel_of(model: Model, prior: GraphPrior, variant: str, thinning: Thinning) -> Kernel:
+    if not model.has_parameters:
+        raise InputError(f"{variant}-mc3 samples parameters, which {model.name!r} has integrated out: use 'mc3'")
+    return Kernel(model, prior, variant, thinning.neighbourhood == "exact")
+
+
+def starting_scale(variant: str, model: Model, d: int) -> float:
+    published = PUBLISHED_SCALES.get((variant, model.name), PUBLISHED_SCALES[variant, "linear"])
+    return published[20 if d <= 35 else 50]
+
+
+def first_chain(kernel: Kernel, d: int, stats: Any, seed: int, scale: float) -> Chain:
+    """A graph and parameters from the prior."""
+    key_graph, key_theta, key_run = jax.random.split(key_from_seed(seed), 3)
+    graph = jnp.asarray(kernel.prior.sample(key_graph, d), dtype=float)
+    theta = jax.tree.map(jnp.asarray, kernel.model.sample_theta(key_theta, d))
+    return Chain(
+        key_run, graph, theta, log_density(kernel, graph, theta, stats), jnp.log(jnp.asarray(scale, dtype=float)),
+        jnp.zeros(()), jnp.zeros(()),
+    )  # fmt: skip
+
+
+def adaptation(part: int, parts: int) -> float:
+    """Steps of the scale's logarithm shrink as burn-in goes on, and end with it."""
+    return 0.05 * (1 - part / parts)
+
+
+def joint_posterior(
+    kernel: Kernel, data: Dataset, graphs: Graphs, theta: Theta, thinning: Thinning, last: Chain
+) -> Posterior:
+    return Posterior(
+        graphs=graphs,
+        log_weights=np.zeros(len(graphs)),
+        names=data.names,
+        model=kernel.model,
+        prior=kernel.prior,
+        theta=theta,
+        log_joint=log_joint_of(graphs, theta, kernel.model, kernel.prior, kernel.model.summarise(data)),
+        info={
+            "method": f"{kernel.variant}-mc3",
+            "sample": True,
+            "collapsed": False,
+            **thinning.info,
+            "scale": float(jnp.exp(last.log_scale)),
+            "acceptance": float(last.accepted / max(float(last.tried), 1.0)),
+            CHAIN_LENGTHS: [len(graphs)],
+        },
+    )
+
+
+def _state(chain: Chain, graphs: list[Any], thetas: list[Any], count: int, warmed: int) -> State:
+    """The chain, the first `count` of its samples, and how much of the burn-in is done."""
+    kept = {"graphs": np.array(graphs[:count], np.bool_)} if count else {}
+    if count:
+        kept |= packed(jax.tree.map(lambda *leaves: np.stack(leaves), *thetas[:count]), "theta")
+    return State({**packed(chain, "chain"), **kept}, {"count": count, "warmed": warmed})
+
+
+def _restored(found: State, like: Chain) -> tuple[Chain, list[Any], list[Any], int]:
+    chain, count = unpacked(like, found.arrays, "chain"), found.facts["count"]
+    if not count:
+        return chain, [], [], found.facts["warmed"]
+    stacked = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * count), chain.theta)
+    theta = jax.tree.map(np.asarray, unpacked(stacked, found.arrays, "theta"))
+    thetas = [jax.tree.map(lambda leaf, m=m: leaf[m], theta) for m in range(count)]
+    return chain, list(found.arrays["graphs"]), thetas, found.facts["warmed"]

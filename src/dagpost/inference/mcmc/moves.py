@@ -1,0 +1,207 @@
+"""Moves between DAGs. Each leaves `[p(G) p(D | G)]^heat q(G)^(1 - heat)` invariant, with the sparse reference q of
+`scoring.py`; at heat 1 that is the posterior.
+
+* `pair_move`: two nodes have no edge, i -> j or j -> i; propose one of the other two states, each with probability 1/2.
+  The proposal is symmetric, so no neighbourhoods need counting.
+* `neighbour_move`: a uniform draw from the DAGs that are one addition, deletion or reversal away, as in MC³. Its
+  acceptance ratio holds the sizes of both neighbourhoods; leaving them out is the paper's approximation.
+* `parents_move`: all parents of one node are drawn anew from their conditional distribution.
+* `reversal_move`: an edge i -> j is turned and both ends get new parents (Grzegorczyk and Husmeier, 2008).
+* `exchange_move`: the ends of an edge exchange parents (`exchange.py`).
+* `relocation_move`: all edges of a node may turn at once (`relocation.py`).
+
+Moves allocate nothing: numba then need not count references, which took five times as long as the moves themselves.
+A move returns ACCEPTED, REJECTED, or MISSING if a family must be scored in Python first; then nothing has changed, the
+random numbers included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dagpost.inference.mcmc.bitsets import copy_row, count, discard, holds, insert
+from dagpost.inference.mcmc.parent_sets import draw_parents
+from dagpost.inference.mcmc.random_numbers import accepts, below, random_pair, uniform
+from dagpost.inference.mcmc.scoring import score
+from dagpost.inference.mcmc.scratch import ACCEPTED, MISSING, REJECTED
+from dagpost.inference.mcmc.structure import add_edge, has_detour, neighbours, remove_edge, set_parents
+
+
+@njit(cache=True, inline="always")
+def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, log_correction, exact):
+    """Propose to remove i -> j, to add it, or (removed and added) to turn it; the move must keep the DAG acyclic."""
+    first, second = scratch.first, scratch.second
+    copy_row(first, dag.parents, j)
+    if removed:
+        discard(first, i)
+    else:
+        insert(first, i)
+    at = score(scorer, cache, j, first, scratch.wanted, scratch.parents, scratch.lower)
+    if at < 0:
+        return MISSING
+    tempered_j, reference_j = cache.scores[at, 0], cache.scores[at, 1]
+    gain = reference_j - scores[j, 1] + heat * (tempered_j - scores[j, 0])
+    tempered_i = reference_i = 0.0
+    turned = removed and added
+    if turned:
+        copy_row(second, dag.parents, i)
+        insert(second, j)
+        at = score(scorer, cache, i, second, scratch.wanted, scratch.parents, scratch.lower)
+        if at < 0:
+            return MISSING
+        tempered_i, reference_i = cache.scores[at, 0], cache.scores[at, 1]
+        gain += reference_i - scores[i, 1] + heat * (tempered_i - scores[i, 0])
+    if not exact and not accepts(rng, gain + log_correction):
+        return REJECTED
+    if removed:
+        remove_edge(dag, i, j)
+    if added:
+        add_edge(dag, j if turned else i, i if turned else j)
+    # q(G | G') / q(G' | G) = |neighbours of G| / |neighbours of G'|
+    if exact and not accepts(rng, gain + log_correction - np.log(neighbours(dag))):
+        if added:
+            remove_edge(dag, j if turned else i, i if turned else j)
+        if removed:
+            add_edge(dag, i, j)
+        return REJECTED
+    scores[j, 0], scores[j, 1] = tempered_j, reference_j
+    if turned:
+        scores[i, 0], scores[i, 1] = tempered_i, reference_i
+    return ACCEPTED
+
+
+@njit(cache=True)
+def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
+    before = rng[0]
+    i, j = random_pair(rng, dag.parents.shape[0])
+    if holds(dag.parents, i, j):
+        i, j = j, i
+    removed = holds(dag.parents, j, i)
+    added = not removed or uniform(rng) < 0.5
+    if removed and added:
+        if has_detour(dag, i, j):
+            return REJECTED
+    elif added and holds(dag.ancestors, i, j):
+        return REJECTED
+    status = _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 0.0, False)
+    if status == MISSING:
+        rng[0] = before
+    return status
+
+
+@njit(cache=True)
+def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
+    before = rng[0]
+    d = dag.parents.shape[0]
+    while True:  # one of all conceivable edits, until it is one that leads to a DAG: uniform over those
+        kind = below(rng, 3)
+        i, j = random_pair(rng, d)
+        present = holds(dag.parents, j, i)
+        if kind == 0 and not present and not holds(dag.ancestors, i, j):
+            break
+        if kind == 1 and present:
+            break
+        if kind == 2 and present and not has_detour(dag, i, j):
+            break
+    correction = np.log(neighbours(dag)) if exact else 0.0
+    status = _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, kind > 0, kind != 1, correction, exact)
+    if status == MISSING:
+        rng[0] = before
+    return status
+
+
+@njit(cache=True)
+def _allow(dag, j, allowed):
+    """Who may be a parent of j: everyone but j and its descendants. Returns how many."""
+    d = dag.parents.shape[0]
+    n = 0
+    for i in range(d):
+        if i != j and not holds(dag.ancestors, i, j):
+            allowed[n] = i
+            n += 1
+    return n
+
+
+@njit(cache=True)
+def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
+    """Only sets of at most `most` parents are drawn; a node with more is left as it is."""
+    before = rng[0]
+    j = below(rng, dag.parents.shape[0])
+    if count(dag.parents[j]) > most:
+        return REJECTED
+    new, drawn = scratch.first, scratch.drawn[0]
+    n = _allow(dag, j, scratch.allowed)
+    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, -1, most, heat, rng, scratch, new, drawn)
+    if not known:
+        rng[0] = before
+        return MISSING
+    set_parents(dag, j, new)
+    copy_row(scores[j], scratch.drawn, 0)
+    return ACCEPTED
+
+
+@njit(cache=True)
+def _random_edge(dag, edges, rng):
+    chosen = below(rng, edges)
+    d = dag.parents.shape[0]
+    for j in range(d):
+        for i in range(d):
+            if holds(dag.parents, j, i):
+                if chosen == 0:
+                    return i, j
+                chosen -= 1
+    return -1, -1
+
+
+@njit(cache=True)
+def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
+    """Ends with more than `most` parents are left as they are."""
+    before = rng[0]
+    edges = 0
+    for y in range(dag.parents.shape[0]):
+        edges += count(dag.parents[y])
+    if edges == 0:
+        return REJECTED
+    i, j = _random_edge(dag, edges, rng)
+    if count(dag.parents[i]) > most or count(dag.parents[j]) > most:
+        return REJECTED
+    new_i, new_j = scratch.first, scratch.second
+    nothing, spare, old_i, old_j = scratch.sets[0], scratch.sets[1], scratch.sets[2], scratch.sets[3]
+    copy_row(old_i, dag.parents, i)
+    copy_row(old_j, dag.parents, j)
+    drawn_i, drawn_j, unused = scratch.drawn[0], scratch.drawn[1], scratch.drawn[2]
+    own = scratch.own  # the ways back need their normalisers only: none of the chain's random numbers
+    allowed = scratch.allowed
+
+    # forth: i gets parents with j among them; back from there: j gets parents with i among them
+    set_parents(dag, i, nothing)
+    set_parents(dag, j, nothing)
+    n = _allow(dag, i, allowed)
+    known_1, forth_i = draw_parents(scorer, cache, i, allowed, n, j, most, heat, rng, scratch, new_i, drawn_i)
+    n = _allow(dag, j, allowed)
+    known_2, back_j = draw_parents(scorer, cache, j, allowed, n, i, most, heat, own, scratch, spare, unused)
+    # forth: then j gets any parents; back: once j has its old ones, i gets any parents
+    set_parents(dag, i, new_i)
+    n = _allow(dag, j, allowed)
+    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, -1, most, heat, rng, scratch, new_j, drawn_j)
+    set_parents(dag, i, nothing)
+    set_parents(dag, j, old_j)
+    n = _allow(dag, i, allowed)
+    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, -1, most, heat, own, scratch, spare, unused)
+    known = known_1 and known_2 and known_3 and known_4
+
+    edges_then = edges + count(new_i) + count(new_j) - count(old_i) - count(old_j)
+    ratio = np.log(edges) - np.log(edges_then) + forth_i + forth_j - back_i - back_j
+    if known and accepts(rng, ratio):
+        set_parents(dag, j, nothing)
+        set_parents(dag, i, new_i)
+        set_parents(dag, j, new_j)
+        copy_row(scores[i], scratch.drawn, 0)
+        copy_row(scores[j], scratch.drawn, 1)
+        return ACCEPTED
+    set_parents(dag, i, old_i)
+    if not known:
+        rng[0] = before
+        return MISSING
+    return REJECTED

@@ -1,0 +1,162 @@
+"""A node moves to another place in the order of the nodes: all its edges may turn at once.
+
+Where a node has many children it can have few parents, and the other way round; turning one edge after the other leads
+through graphs of low probability. Let N be the neighbours of j, and G0 the graph without the edges of j. Sort N so that
+ancestors in G0 come before their descendants. Wherever this row is cut, the nodes before the cut can be parents of j
+and those behind it children: an edge from a child back to a parent would contradict the order. The move draws the cut
+from its conditional distribution,
+
+    w(cut) = w_j(N before the cut) * prod_(c before) w_c(P_c) * prod_(c behind) w_c(P_c + j),
+
+P_c being the parents of c in G0. Order and cuts depend on G0, N and random numbers alone, so from every graph among
+these the others are drawn with the same probabilities: a Gibbs step. A graph that is not among them stays as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dagpost._util.numerics import exponentiate
+from dagpost.inference.mcmc.bitsets import clear, copy_row, count, has, holds, insert
+from dagpost.inference.mcmc.random_numbers import below, next_word, uniform
+from dagpost.inference.mcmc.scoring import log_weight, rescore, score
+from dagpost.inference.mcmc.scratch import ACCEPTED, MISSING, REJECTED
+from dagpost.inference.mcmc.structure import add_edge, remove_edge, set_parents
+
+
+@njit(cache=True)
+def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
+    """Counts as accepted if an edge is turned."""
+    before = rng[0]
+    d = dag.parents.shape[0]
+    j = below(rng, d)
+    by_ancestors = uniform(rng) < 0.5
+    ties = next_word(rng)
+    parents, nothing, others = scratch.sets[5], scratch.sets[0], scratch.sets[6]
+    copy_row(parents, dag.parents, j)
+    clear(others)
+    for c in range(d):
+        if holds(dag.parents, c, j):
+            insert(others, c)
+    n_parents = count(parents)
+    n = n_parents + count(others)
+    if n == 0:
+        return REJECTED
+    set_parents(dag, j, nothing)
+    for c in range(d):
+        if has(others, c):
+            remove_edge(dag, j, c)  # now it is G0
+    row = scratch.allowed
+    _sort(dag, parents, others, row, scratch.chosen, by_ancestors, ties)
+    is_cut = True
+    for a in range(n):
+        is_cut = is_cut and has(parents, row[a]) == (a < n_parents)
+    known = is_cut and _weigh(dag, scorer, cache, heat, j, row, n, scratch)
+    if not known:
+        _place(dag, j, row, n, parents, others)
+        if is_cut:
+            rng[0] = before
+        return MISSING if is_cut else REJECTED
+    cut = _draw(scratch.cuts, n, rng)
+    if cut == n_parents:
+        _place(dag, j, row, n, parents, others)
+        return REJECTED
+    clear(parents)
+    clear(others)
+    for a in range(n):
+        insert(parents if a < cut else others, row[a])
+    _place(dag, j, row, n, parents, others)
+    rescore(dag, scores, scorer, cache, j, scratch)
+    for a in range(min(cut, n_parents), max(cut, n_parents)):
+        rescore(dag, scores, scorer, cache, row[a], scratch)
+    return ACCEPTED
+
+
+@njit(cache=True)
+def _sort(dag, parents, others, row, keys, by_ancestors, ties):
+    """The neighbours, to `row`: ancestors first (they have fewer ancestors and more descendants), ties at random."""
+    d = dag.parents.shape[0]
+    n = 0
+    for y in range(d):
+        if not has(parents, y) and not has(others, y):
+            continue
+        key = 0
+        for x in range(d):
+            if by_ancestors:
+                key += holds(dag.ancestors, y, x)
+            else:
+                key -= holds(dag.ancestors, x, y)
+        mixed = (ties ^ np.uint64(y + 1)) * np.uint64(0xBF58476D1CE4E5B9)
+        key = key * 65536 + np.int64(mixed >> np.uint64(48))
+        at = n
+        while at > 0 and (keys[at - 1] > key or (keys[at - 1] == key and row[at - 1] > y)):
+            row[at], keys[at] = row[at - 1], keys[at - 1]
+            at -= 1
+        row[at], keys[at] = y, key
+        n += 1
+
+
+@njit(cache=True)
+def _place(dag, j, row, n, parents, others):
+    """The edges of j: from its parents, to the others."""
+    for a in range(n):
+        if has(parents, row[a]):
+            add_edge(dag, row[a], j)
+    for a in range(n):
+        if has(others, row[a]):
+            add_edge(dag, j, row[a])
+
+
+@njit(cache=True)
+def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
+    """Log weights of all cuts; False if Python has to score a family first."""
+    cuts, words = scratch.cuts, scratch.sets[4]
+    for cut in range(n + 1):
+        cuts[cut] = 0.0
+    clear(words)
+    for cut in range(n + 1):
+        known, weight = _weight(scorer, cache, heat, j, words, scratch)
+        if not known:
+            return False
+        cuts[cut] += weight
+        if cut < n:
+            insert(words, row[cut])
+    for a in range(n):
+        copy_row(words, dag.parents, row[a])
+        known, without = _weight(scorer, cache, heat, row[a], words, scratch)
+        if not known:
+            return False
+        insert(words, j)
+        known, with_j = _weight(scorer, cache, heat, row[a], words, scratch)
+        if not known:
+            return False
+        for cut in range(n + 1):
+            cuts[cut] += without if a < cut else with_j
+    return True
+
+
+@njit(cache=True)
+def _weight(scorer, cache, heat, node, words, scratch):
+    at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
+    if at < 0:
+        return False, 0.0
+    return True, log_weight(cache, at, heat)
+
+
+@njit(cache=True)
+def _draw(cuts, n, rng):
+    """A cut in proportion to its weight; there is one, that of the graph as it was."""
+    exponentiate(cuts, n + 1)
+    total = 0.0
+    for cut in range(n + 1):
+        total += cuts[cut]
+    left = uniform(rng) * total
+    chosen = -1
+    for cut in range(n + 1):
+        if cuts[cut] > 0:
+            chosen = cut
+            left -= cuts[cut]
+            if left < 0:
+                break
+    return chosen

@@ -1,0 +1,135 @@
+"""A DAG that edges can be added to and taken from, with the ancestors of every node at hand.
+
+`parents[j]` and `ancestors[j]` are sets of nodes. Whether i -> j would close a cycle is then one look: it does if j
+is an ancestor of i.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dagpost.inference.mcmc.bitsets import count, discard, has, holds, insert, words_for
+from dagpost.typing import Graph
+
+
+class Structure(NamedTuple):
+    """One DAG."""
+
+    parents: np.ndarray  # (d, words)
+    ancestors: np.ndarray  # (d, words)
+    room: np.ndarray  # (2, d) scratch
+
+
+@njit(cache=True)
+def add_edge(dag, i, j):
+    """i -> j, which must not close a cycle: j and its descendants get i and the ancestors of i."""
+    insert(dag.parents[j], i)
+    d, words = dag.parents.shape
+    for y in range(d):
+        if y == j or holds(dag.ancestors, y, j):
+            for w in range(words):
+                dag.ancestors[y, w] |= dag.ancestors[i, w]
+            insert(dag.ancestors[y], i)
+
+
+@njit(cache=True)
+def remove_edge(dag, i, j):
+    """No longer i -> j: ancestors of j and of its descendants are collected anew from their parents.
+
+    An ancestor has fewer ancestors than its descendants, so their old number gives an order in which parents
+    come before children.
+    """
+    discard(dag.parents[j], i)
+    d, words = dag.parents.shape
+    room = dag.room  # who is affected, and the number of its ancestors
+    n = 0
+    for y in range(d):
+        if y == j or holds(dag.ancestors, y, j):
+            size = count(dag.ancestors[y])
+            at = n
+            while at > 0 and room[1, at - 1] > size:
+                room[0, at], room[1, at] = room[0, at - 1], room[1, at - 1]
+                at -= 1
+            room[0, at], room[1, at] = y, size
+            n += 1
+    for a in range(n):
+        y = room[0, a]
+        for w in range(words):
+            dag.ancestors[y, w] = 0
+        for x in range(d):
+            if holds(dag.parents, y, x):
+                for w in range(words):
+                    dag.ancestors[y, w] |= dag.ancestors[x, w]
+                insert(dag.ancestors[y], x)
+
+
+@njit(cache=True)
+def set_parents(dag, j, words):
+    """Give j exactly these parents, none of which may be a descendant of j."""
+    d = dag.parents.shape[0]
+    for i in range(d):
+        if holds(dag.parents, j, i) and not has(words, i):
+            remove_edge(dag, i, j)
+    for i in range(d):
+        if has(words, i) and not holds(dag.parents, j, i):
+            add_edge(dag, i, j)
+
+
+@njit(cache=True)
+def has_detour(dag, i, j):
+    """Whether a path other than the edge leads from i to j: then i -> j cannot be reversed."""
+    d = dag.parents.shape[0]
+    for x in range(d):  # noqa: SIM110 (compiled)
+        if holds(dag.parents, j, x) and holds(dag.ancestors, x, i):
+            return True
+    return False
+
+
+@njit(cache=True)
+def neighbours(dag):
+    """How many DAGs are one addition, deletion or reversal away."""
+    d = dag.parents.shape[0]
+    edges = 0
+    ordered_pairs = 0
+    reversals = 0
+    for j in range(d):
+        edges += count(dag.parents[j])
+        ordered_pairs += count(dag.ancestors[j])
+        for i in range(d):
+            if holds(dag.parents, j, i) and not has_detour(dag, i, j):
+                reversals += 1
+    # i -> j can be added unless it is there or j is an ancestor of i
+    additions = d * (d - 1) - edges - ordered_pairs
+    return additions + edges + reversals
+
+
+@njit(cache=True)
+def _fill(dag, graph):
+    d = graph.shape[0]
+    dag.parents[:] = 0
+    dag.ancestors[:] = 0
+    for j in range(d):
+        for i in range(d):
+            if graph[i, j]:
+                add_edge(dag, i, j)
+
+
+@njit(cache=True)
+def to_matrix(dag, out):
+    """Write the adjacency matrix to `out`."""
+    d = dag.parents.shape[0]
+    for j in range(d):
+        for i in range(d):
+            out[i, j] = holds(dag.parents, j, i)
+
+
+def structure_of(graph: Graph) -> Structure:
+    """The structure of an adjacency matrix, which must be acyclic."""
+    d = graph.shape[0]
+    sets = np.zeros((2, d, words_for(d)), np.uint64)
+    dag = Structure(sets[0], sets[1], np.zeros((2, d), np.int64))
+    _fill(dag, np.ascontiguousarray(graph, dtype=np.bool_))
+    return dag

@@ -1,0 +1,136 @@
+"""The folder of a run: checked before the work, locked during it, and written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dagpost._util.atomic import write_atomically
+from dagpost._util.locking import hold
+from dagpost.errors import InputError, printable
+from dagpost.interfaces.cli.messages import as_json
+
+if TYPE_CHECKING:
+    from dagpost.posterior import Posterior
+
+POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "summary.txt"
+RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
+PAGE = "report.html"
+LOCK = ".dagpost.lock"
+
+
+@contextmanager
+def output_folder(path: str | os.PathLike[str], files: Iterable[str], overwrite: bool) -> Iterator[Path]:
+    """The folder, writable and held by this process alone; made if need be, and left as it was where the work fails."""
+    folder = Path(path)
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"{_shown(folder)} is a file: give a folder with --out") from None
+    except OSError as error:
+        raise InputError(f"{_shown(folder)}: cannot be made ({error.strerror}): give another with --out") from None
+    try:
+        with _lock(folder):
+            there = [name for name in files if (folder / name).exists()]
+            if there and not overwrite:
+                raise InputError(
+                    f"{_shown(folder / there[0])} exists already: give another folder with --out, or --overwrite"
+                )
+            yield folder
+    finally:
+        for made in missing:
+            with suppress(OSError):  # not empty: the work succeeded
+                made.rmdir()
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Held by one process; the system lets go of it when that process ends, however it ends."""
+    path = folder / LOCK
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(
+            f"{_shown(folder)}: cannot be written to ({error.strerror}): give another with --out"
+        ) from None
+    try:
+        if not hold(handle) or os.fstat(handle).st_nlink == 0:  # or its holder removed it between our two calls
+            who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
+            raise InputError(
+                f"{_shown(folder)}: another dagpost (process {printable(who)}) is writing there: "
+                "wait for it, or give another folder with --out"
+            )
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """All of it or nothing, in place of what was there."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        write_atomically(path, data, overwrite=True)
+    except OSError as error:
+        raise InputError(f"{_shown(path)}: {error.strerror or error}") from None
+
+
+def save(post: Posterior, folder: Path, summary: dict[str, Any], text: str) -> list[str]:
+    """Write the results; the summary last, so that a folder with a summary is complete."""
+    try:
+        post.save(folder / POSTERIOR, overwrite=True)
+        post.export(folder / EDGES, overwrite=True)
+    except OSError as error:
+        raise InputError(f"{_shown(folder)}: {error.strerror or error}") from None
+    write(folder / TEXT, text)
+    write(folder / SUMMARY, as_json(summary))
+    return list(RESULTS)
+
+
+def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The summary of a finished run."""
+    path = Path(folder) / SUMMARY
+    if not Path(folder).is_dir():
+        raise InputError(f"{_shown(Path(folder))}: no such folder: make one with `dagpost fit data.csv --out FOLDER`")
+    if not path.is_file():
+        raise InputError(f"{_shown(Path(folder))} holds no finished run ({SUMMARY} is missing): run `dagpost fit`")
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        for edge in summary["edges"]:
+            if not (isinstance(edge["cause"], str) and isinstance(edge["effect"], str)):
+                raise TypeError
+            if not 0 <= edge["probability"] <= 1:
+                raise ValueError
+        if {e[k] for e in summary["edges"] for k in ("cause", "effect")} - set(summary["names"]):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, UnicodeDecodeError):
+        raise InputError(f"{_shown(path)} is damaged: run `dagpost fit` again with --overwrite") from None
+    return summary
+
+
+def read_posterior(folder: str | os.PathLike[str], summary: dict[str, Any]) -> Posterior | None:
+    """The posterior of a finished run, if its file is there."""
+    path = Path(folder) / POSTERIOR
+    if not path.is_file():
+        return None
+    from dagpost.posterior import load
+
+    post = load(path)
+    if list(post.names) != summary["names"]:
+        raise InputError(
+            f"{_shown(path)} and {SUMMARY} are of different runs: run `dagpost fit` again with --overwrite"
+        )
+    return post
+
+
+def _shown(path: Path) -> str:
+    return printable(path)

@@ -1,5 +1,0 @@
-"""Structure MCMC: chains over DAGs for models with closed-form evidence and priors that decompose."""
-
-from dagpost.mcmc.equilibrate import equilibrated
-
-__all__ = ["equilibrated"]

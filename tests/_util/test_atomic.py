@@ -1,0 +1,103 @@
+"""Whatever fails, and wherever, the previous file is there."""
+
+import errno
+import os
+import stat
+
+import pytest
+
+from dagpost._util import atomic
+from dagpost._util.atomic import write_atomically
+from dagpost.errors import InputError
+from tests.faults import OF_ONE_WRITE, Failing
+
+
+def test_permissions_follow_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        path = write_atomically(tmp_path / "a", b"one")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_nothing_is_overwritten_unasked(tmp_path):
+    path = write_atomically(tmp_path / "a", b"one")
+    with pytest.raises(InputError, match="a exists: give another name, or overwrite=True"):
+        write_atomically(path, b"two")
+    assert path.read_bytes() == b"one"
+    write_atomically(path, b"two", overwrite=True)
+    assert path.read_bytes() == b"two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_name_taken_in_the_meantime_is_respected(tmp_path, monkeypatch):
+    """Another process writes the file while ours is being written."""
+    path, real = tmp_path / "a", os.write
+
+    def slow(handle, data):
+        path.write_bytes(b"theirs")
+        return real(handle, data)
+
+    monkeypatch.setattr(os, "write", slow)
+    with pytest.raises(InputError, match="exists"):
+        write_atomically(path, b"ours")
+    assert path.read_bytes() == b"theirs"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_file_systems_without_links(tmp_path, monkeypatch):
+    def no_links(*_):
+        raise OSError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert write_atomically(tmp_path / "a", b"one").read_bytes() == b"one"
+    with pytest.raises(InputError, match="exists"):
+        write_atomically(tmp_path / "a", b"two")
+
+
+@pytest.mark.parametrize(
+    "path, message",
+    [
+        ("", "not the path"),
+        ("a\0b", "not the path"),
+        (3, "not the path"),
+        ("no/such/folder/a", "no folder"),
+        (".", "is a folder"),
+    ],
+)
+def test_bad_paths_are_named(path, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        write_atomically(path, b"")
+
+
+def test_all_calls_are_counted(tmp_path, monkeypatch):
+    counter = Failing(at=10**9)
+    monkeypatch.setattr(atomic, "os", counter)
+    write_atomically(tmp_path / "file", b"x" * 100, overwrite=True)
+    assert counter.calls == OF_ONE_WRITE
+
+
+@pytest.mark.parametrize("onwards", [False, True])
+def test_a_failure_at_any_call_leaves_the_old_file_or_the_new(tmp_path, monkeypatch, onwards):
+    path, old, new = tmp_path / "file", b"old" * 50, b"new" * 50
+    for at in range(OF_ONE_WRITE):
+        path.write_bytes(old)
+        monkeypatch.setattr(atomic, "os", Failing(at, onwards))
+        with pytest.raises(OSError, match=r"file could not be written \(No space"):
+            write_atomically(path, new, overwrite=True)
+        monkeypatch.setattr(atomic, "os", os)
+        assert path.read_bytes() in (old, new)
+        if not onwards:
+            assert list(tmp_path.iterdir()) == [path]
+
+
+def test_short_writes_are_completed(tmp_path, monkeypatch):
+    class Slow(Failing):
+        def __getattr__(self, name):
+            return (lambda handle, data: os.write(handle, data[:7])) if name == "write" else getattr(os, name)
+
+    monkeypatch.setattr(atomic, "os", Slow(0))
+    write_atomically(tmp_path / "file", bytes(range(100)))
+    assert (tmp_path / "file").read_bytes() == bytes(range(100))

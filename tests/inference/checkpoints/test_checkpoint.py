@@ -1,0 +1,115 @@
+"""Two generations in a folder: whatever happens to one, the other is there."""
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+from dagpost._util import atomic
+from dagpost.errors import CheckpointWarning, InputError
+from dagpost.inference.checkpoints import Checkpoint, State
+from tests.faults import OF_ONE_WRITE, Failing, flipped, truncated
+
+RNG = np.random.default_rng(1)
+
+
+def state(number: int) -> State:
+    return State({"x": np.full(50, float(number))}, {"number": number})
+
+
+def number_in(folder) -> int:
+    """Of the state that loads, whose parts must fit together; -1 if there is none."""
+    found = Checkpoint(folder).load()
+    if found is None:
+        return -1
+    assert (found.arrays["x"] == found.facts["number"]).all()
+    return found.facts["number"]
+
+
+def test_the_newest_state_loads(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "new" / "folder")
+    assert checkpoint.load() is None and not checkpoint.exists
+    with checkpoint.locked():
+        for n in range(5):
+            checkpoint.save(state(n))
+            assert number_in(checkpoint.folder) == n
+    again = Checkpoint(checkpoint.folder)  # goes on counting without having loaded
+    again.save(state(5))
+    assert number_in(checkpoint.folder) == 5
+    again.clear()
+    assert not checkpoint.folder.exists()
+    again.clear()
+
+
+@pytest.mark.parametrize("onwards", [False, True])
+def test_failures_at_any_call_leave_a_state(tmp_path, monkeypatch, onwards):
+    for at in range(OF_ONE_WRITE):
+        checkpoint = Checkpoint(tmp_path / str(at))
+        with checkpoint.locked():
+            for n in range(3):
+                checkpoint.save(state(n))
+            monkeypatch.setattr(atomic, "os", Failing(at, onwards))
+            with pytest.raises(OSError, match="No space"):
+                checkpoint.save(state(3))
+            monkeypatch.setattr(atomic, "os", os)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert number_in(checkpoint.folder) in (2, 3)
+            checkpoint.save(state(4))
+            assert number_in(checkpoint.folder) == 4
+        with checkpoint.locked():
+            pass
+        assert not list(checkpoint.folder.glob(".*"))  # left-over temporary files
+
+
+@pytest.mark.parametrize(("how", "times"), [(flipped, 1000), (truncated, 200)])
+def test_damage_is_never_accepted(tmp_path, how, times):
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.save(state(0))
+    checkpoint.save(state(1))
+    newest = tmp_path / "state-1"
+    content = newest.read_bytes()
+    for _ in range(times):
+        newest.write_bytes(how(content, RNG))
+        with pytest.warns(CheckpointWarning, match="state-1.*damaged"):
+            assert number_in(tmp_path) == 0
+    with pytest.warns(CheckpointWarning):
+        checkpoint = Checkpoint(tmp_path)
+        checkpoint.load()
+    checkpoint.save(state(7))  # takes the place of the damaged one, not of the good one
+    assert number_in(tmp_path) == 7
+    newest.unlink()
+    assert number_in(tmp_path) == 0
+
+
+def test_when_both_are_damaged_it_says_so(tmp_path):
+    checkpoint = Checkpoint(tmp_path)
+    for n in range(2):
+        checkpoint.save(state(n))
+        path = tmp_path / f"state-{n}"
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"state-0: it has .* bytes, .*state-1"):
+        Checkpoint(tmp_path).load()
+
+
+def test_one_writer_at_a_time(tmp_path):
+    second = Checkpoint(tmp_path).locked()
+    with Checkpoint(tmp_path).locked(), pytest.raises(InputError, match="another run"):
+        second.__enter__()
+    with Checkpoint(tmp_path).locked():
+        pass
+
+
+@pytest.mark.parametrize("folder", ["", 3, None])
+def test_folders_are_named(folder):
+    with pytest.raises(InputError, match="folder"):
+        Checkpoint(folder)
+
+
+def test_folders_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="can be written"), Checkpoint(tmp_path / "file").locked():
+        pass
+    with pytest.raises(InputError, match="checkpoint_every=0"):
+        Checkpoint(tmp_path, every=0)
