@@ -23,13 +23,13 @@ UsageFault: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__
 """The base of typer's complaints about options, wherever typer keeps it."""
 
 app = typer.Typer(name="dagpost", rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
-app.command("exact", epilog=exact.EXAMPLES)(exact.exact)
-app.command("show", epilog=show.EXAMPLES)(show.show)
-app.command("report", epilog=report.EXAMPLES)(report.report)
-app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command("fit", epilog=fit.FIT_EXAMPLES)(fit.fit)
+app.command("exact", epilog=exact.EXACT_EXAMPLES)(exact.exact)
+app.command("show", epilog=show.SHOW_EXAMPLES)(show.show)
+app.command("report", epilog=report.REPORT_EXAMPLES)(report.report)
+app.command("simulate", epilog=simulate.SIMULATE_EXAMPLES)(simulate.simulate)
 app.command("study", epilog=study.EXAMPLES)(study.study)
-app.command("bench", epilog=bench.EXAMPLES)(bench.bench)
+app.command("bench", epilog=bench.BENCH_EXAMPLES)(bench.bench)
 
 
 @app.callback(invoke_without_command=True)

@@ -12,7 +12,7 @@ from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.environment import prepare
 from dagpost.interfaces.cli.messages import as_json, emit, say
 
-EXAMPLES = """Examples:
+BENCH_EXAMPLES = """Examples:
 
 \b
   dagpost bench

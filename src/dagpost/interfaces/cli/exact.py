@@ -9,7 +9,7 @@ import typer
 from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.inference import Request, infer
 
-EXAMPLES = """Examples:
+EXACT_EXAMPLES = """Examples:
 
 \b
   dagpost exact cells.csv --out exact

@@ -9,7 +9,7 @@ import typer
 from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.inference import Request, infer
 
-EXAMPLES = """Examples:
+FIT_EXAMPLES = """Examples:
 
 \b
   dagpost fit cells.csv                                   assume what is usual, and say so

@@ -12,7 +12,7 @@ from dagpost.interfaces.cli.environment import prepare
 from dagpost.interfaces.cli.messages import say
 from dagpost.interfaces.cli.output import PAGE, POSTERIOR, output_folder, read_posterior, read_summary, write
 
-EXAMPLES = """Examples:
+REPORT_EXAMPLES = """Examples:
 
 \b
   dagpost report run

@@ -11,7 +11,7 @@ from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.messages import as_json, emit
 from dagpost.interfaces.cli.output import read_summary
 
-EXAMPLES = """Examples:
+SHOW_EXAMPLES = """Examples:
 
 \b
   dagpost show run

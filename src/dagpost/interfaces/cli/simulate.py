@@ -11,7 +11,7 @@ from dagpost.interfaces.cli.environment import prepare
 from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.output import output_folder, write
 
-EXAMPLES = """Examples:
+SIMULATE_EXAMPLES = """Examples:
 
 \b
   dagpost simulate --nodes 10 --observations 200 --out sim
