@@ -15,8 +15,8 @@ import numpy as np
 
 import dagpost as dp
 from dagpost.metrics import auroc
-from dagpost.studies.labels import AS_PUBLISHED
-from dagpost.studies.measures.sachs import distance, measurements, references
+from dagpost.studies.experiments.sachs import distance, measurements, references
+from dagpost.studies.tables import AS_PUBLISHED
 
 ROWS = 100
 

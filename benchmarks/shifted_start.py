@@ -21,10 +21,10 @@ from paired import RESULTS
 
 import dagpost as dp
 from dagpost.studies import STUDIES, Scale, Task, chosen
-from dagpost.studies.labels import AS_PUBLISHED
-from dagpost.studies.measures import MEASURES
-from dagpost.studies.measures.fitting import Fitted
+from dagpost.studies.experiments import MEASURES
+from dagpost.studies.experiments.fitting import Fitted
 from dagpost.studies.numbers import Tables, matching
+from dagpost.studies.tables import AS_PUBLISHED
 
 SHIFT = 0.5
 METHODS = ("dibs-paper", "dibs-paper+", "dibs-lib", "dibs-lib+")

@@ -30,7 +30,7 @@ CHECKED = [
     "dagpost.models.bge",
     "dagpost.models.linear_gaussian",
     "dagpost.models.mlp_gaussian",
-    "dagpost.posterior.density",
+    "dagpost.posterior.parameters",
     "dagpost.inference.exact.families",
     "dagpost.metrics",
 ]

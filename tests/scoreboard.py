@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 import dagpost as dp
-from dagpost._util import atomic
 from dagpost.inference.checkpoints import Checkpoint, State
 from tests.faults import OF_ONE_WRITE, Failing, flipped, truncated
 from tests.kills import JOBS, PROCESSES, Killed, killed_and_resumed, run, shared_out

@@ -3,9 +3,12 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from tests.mutants import MUTANTS
 
 SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
@@ -68,3 +71,34 @@ def test_every_public_name_exists():
         assert getattr(dagpost, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
         _ = dagpost.nonsense
+
+
+def test_every_planted_error_has_its_place():
+    """`make mutants` takes long; that its replacements still apply is seen at once."""
+    for file, right, wrong, tests in MUTANTS:
+        assert (SOURCE / file).read_text().count(right) == 1, f"{file}: {right!r}"
+        assert right != wrong
+        assert all((Path(__file__).parent / test.split("::")[0]).is_file() for test in tests.split())
+
+
+def test_no_circles_between_files():
+    """Imports inside functions and for type checking count too."""
+    graph = import_graph()
+    order = {module: place for place, module in enumerate(TopologicalSorter(graph).static_order())}
+    assert order["dagpost.errors"] < order["dagpost.inference.fit"]
+
+
+def import_graph() -> dict[str, set[str]]:
+    modules = {}
+    for path in FILES:
+        name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+        modules[name] = path
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        graph[name] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dagpost."):
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    graph[name].add(whole if whole in modules else node.module)
+    return graph

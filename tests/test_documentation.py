@@ -11,7 +11,8 @@ import pytest
 
 import dagpost as dp
 from dagpost.inference.history import History
-from dagpost.interfaces.cli import environment, main
+from dagpost.interfaces.cli import main
+from dagpost.interfaces.cli import options as environment
 from tests.documentation import PAGES, ROOT, Block, blocks, commands
 
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -8,7 +8,7 @@ from typing import Literal
 import jax
 import numpy as np
 
-from dagpost._util.randomness import generator, key_from_seed
+from dagpost._util.numerics import generator, key_from_seed
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.models import LinearGaussian, Model, as_model

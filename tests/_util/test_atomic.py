@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from dagpost._util import atomic
-from dagpost._util.atomic import write_atomically
+from dagpost._util import files
+from dagpost._util.files import write_atomically
 from dagpost.errors import InputError
 from tests.faults import OF_ONE_WRITE, Failing
 
@@ -74,7 +74,7 @@ def test_bad_paths_are_named(path, message, tmp_path, monkeypatch):
 
 def test_all_calls_are_counted(tmp_path, monkeypatch):
     counter = Failing(at=10**9)
-    monkeypatch.setattr(atomic, "os", counter)
+    monkeypatch.setattr(files, "os", counter)
     write_atomically(tmp_path / "file", b"x" * 100, overwrite=True)
     assert counter.calls == OF_ONE_WRITE
 
@@ -84,10 +84,10 @@ def test_a_failure_at_any_call_leaves_the_old_file_or_the_new(tmp_path, monkeypa
     path, old, new = tmp_path / "file", b"old" * 50, b"new" * 50
     for at in range(OF_ONE_WRITE):
         path.write_bytes(old)
-        monkeypatch.setattr(atomic, "os", Failing(at, onwards))
+        monkeypatch.setattr(files, "os", Failing(at, onwards))
         with pytest.raises(OSError, match=r"file could not be written \(No space"):
             write_atomically(path, new, overwrite=True)
-        monkeypatch.setattr(atomic, "os", os)
+        monkeypatch.setattr(files, "os", os)
         assert path.read_bytes() in (old, new)
         if not onwards:
             assert list(tmp_path.iterdir()) == [path]
@@ -98,6 +98,6 @@ def test_short_writes_are_completed(tmp_path, monkeypatch):
         def __getattr__(self, name):
             return (lambda handle, data: os.write(handle, data[:7])) if name == "write" else getattr(os, name)
 
-    monkeypatch.setattr(atomic, "os", Slow(0))
+    monkeypatch.setattr(files, "os", Slow(0))
     write_atomically(tmp_path / "file", bytes(range(100)))
     assert (tmp_path / "file").read_bytes() == bytes(range(100))

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from dagpost._util.locking import hold
+from dagpost._util.files import hold
 from dagpost.inference.checkpoints import Checkpoint
 from dagpost.interfaces.cli.output import output_folder
 

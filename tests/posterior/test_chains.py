@@ -8,7 +8,8 @@ import pytest
 import dagpost as dp
 from dagpost.models import Model
 from dagpost.posterior import Posterior
-from dagpost.posterior.chains import CHAIN_LENGTHS, chain_error, chain_of_draws
+from dagpost.posterior.features import chain_error
+from dagpost.posterior.sample import CHAIN_LENGTHS, chain_of_draws
 
 EDGE = np.array([[0, 1], [0, 0]], dtype=bool)
 CHAINS, LENGTH, FLIP = 4, 1000, 0.05

@@ -13,8 +13,7 @@ from dagpost.errors import InputError
 from dagpost.graphs import all_dags, descendants
 from dagpost.posterior import Posterior
 from dagpost.posterior.effects import weighted_quantile
-from dagpost.posterior.interventions import simulate_under
-from dagpost.posterior.linear_effects import effect_moments, families_of
+from dagpost.posterior.interventions import effect_moments, families_of, simulate_under
 from dagpost.posterior.parameters import systematic
 
 SIM = dp.simulate(nodes=4, observations=30, seed=3)

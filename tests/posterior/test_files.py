@@ -17,7 +17,7 @@ from dagpost._util.sealing import TRAILER, sealed, unsealed
 from dagpost.errors import InputError
 from dagpost.models.bge import BgeTheta
 from dagpost.posterior import Posterior
-from dagpost.posterior.encoding import decode, encode
+from dagpost.posterior.netcdf import decode, encode
 
 SIM = dp.simulate(nodes=4, observations=50, seed=2)
 NAMES = ("Erk 1/2", "=cmd()", "<β>", 'a"b\\')

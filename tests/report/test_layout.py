@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dagpost.posterior.consensus import consensus
+from dagpost.posterior.features import consensus
 from dagpost.report import layout
 from dagpost.report.layout import LAID_OUT, laid_out
 from tests.report.made_up import HOSTILE, made_up

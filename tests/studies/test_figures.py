@@ -2,7 +2,7 @@
 
 import pytest
 
-from dagpost.studies.declared import STUDIES
+from dagpost.studies.experiments import STUDIES
 from dagpost.studies.figures import draw_boxes
 from dagpost.studies.tables import Line
 

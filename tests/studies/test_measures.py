@@ -11,12 +11,12 @@ from dagpost.errors import AllCyclic
 from dagpost.graphs import essential_graph
 from dagpost.studies import STUDIES, Scale, Task
 from dagpost.studies.dibs_lib import as_posterior
-from dagpost.studies.labels import AS_PUBLISHED
-from dagpost.studies.measures import MEASURES, fitting
-from dagpost.studies.measures.fitting import fitted, model_of, options_of
-from dagpost.studies.measures.sachs import FILE_ORDER, distance, measurements, references
-from dagpost.studies.measures.synthetic import scores, simulated
-from dagpost.studies.perform import perform
+from dagpost.studies.experiments import MEASURES, fitting
+from dagpost.studies.experiments.fitting import fitted, model_of, options_of
+from dagpost.studies.experiments.sachs import FILE_ORDER, distance, measurements, references
+from dagpost.studies.experiments.synthetic import scores, simulated
+from dagpost.studies.runner import perform
+from dagpost.studies.tables import AS_PUBLISHED
 
 DATA = {"generator": "linear", "graphs": "erdos-renyi", "nodes": 5, "observations": 30, "set": 0}
 
@@ -159,7 +159,7 @@ def test_wall_times_refuse_another_device():
 
 
 def test_wall_times_are_scaled_to_the_published_steps(monkeypatch):
-    wall_time = importlib.import_module("dagpost.studies.measures.wall_time")
+    wall_time = importlib.import_module("dagpost.studies.experiments.wall_times")
     (task, *_) = STUDIES["wall-times-cpu"].tasks(Scale(1))
     clock = [0.0]
     monkeypatch.setattr(wall_time.time, "perf_counter", lambda: clock[0])

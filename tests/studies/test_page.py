@@ -4,7 +4,7 @@ import pytest
 
 from dagpost.errors import InputError
 from dagpost.studies import Scale, Store, collect, renew_page
-from dagpost.studies.declared import STUDIES
+from dagpost.studies.experiments import STUDIES
 from dagpost.studies.study import Study
 
 

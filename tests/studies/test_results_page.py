@@ -10,10 +10,9 @@ import pytest
 
 from dagpost.errors import InputError
 from dagpost.studies.comparisons import accuracy, comparison, dibs_lib_times, everywhere, missing_runs
-from dagpost.studies.declared.synthetic import particles_of
+from dagpost.studies.experiments.synthetic import particles_of
 from dagpost.studies.numbers import Tables
-from dagpost.studies.page import renewed_text
-from dagpost.studies.template import render
+from dagpost.studies.page import render, renewed_text
 from tests.documentation import ROOT
 
 RESULTS, BENCHMARKS = ROOT / "results", ROOT / "benchmarks" / "results"

@@ -11,7 +11,7 @@ import pytest
 
 from dagpost.errors import InputError
 from dagpost.studies import STUDIES, Scale, Store, chosen, cluster, collect, here, numbered, processes, run
-from dagpost.studies.measures import MEASURES
+from dagpost.studies.experiments import MEASURES
 from dagpost.studies.runner import Failure
 
 STUDY, SMOKE = STUDIES["bge-20"], Scale(seeds=2, smoke=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dagpost.studies import STUDIES, Layout, Scale, Task, tables
-from dagpost.studies.measures.four_node import FEATURES
-from dagpost.studies.published import published
+from dagpost.studies.experiments.four_node import FEATURES
+from dagpost.studies.tables import published
 
 STUDY = replace(
     STUDIES["sachs-alpha-mu"],

@@ -4,7 +4,7 @@ import pytest
 
 from dagpost.errors import InputError
 from dagpost.studies import STUDIES, Scale, Task, chosen
-from dagpost.studies.perform import perform
+from dagpost.studies.runner import perform
 from dagpost.studies.together import groups, together
 
 

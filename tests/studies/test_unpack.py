@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 
-from dagpost.studies import STUDIES, Scale, Store, collect, unpack
+from dagpost.studies import STUDIES, Scale, Store, collect
+from dagpost.studies import collect as unpack
+from dagpost.studies.collect import finished_in
 from dagpost.studies.study import EXTRAS
-from dagpost.studies.unpack import finished_in
 
 MADE = {"versions": {"dagpost": "1"}, "hardware": {"cores": 2}}
 

@@ -1,11 +1,18 @@
-"""Sums of very small or very large numbers, held as logarithms."""
+"""Sums of very small or very large numbers, held as logarithms.
+
+Explicit randomness: JAX keys everywhere; NumPy generators are made from a key where a loop needs one.
+"""
 
 from __future__ import annotations
 
 from math import inf, log
 
+import jax
 import numpy as np
 from numba import njit
+
+from dagpost.errors import InputError
+from dagpost.typing import Key
 
 
 def log_sum(values: np.ndarray) -> float:
@@ -37,3 +44,21 @@ def log_normalised(values: np.ndarray) -> np.ndarray:
     """`values - log_sum(values)`, without the rounding of a large common offset."""
     shifted = values - np.max(values)
     return shifted - log(np.exp(shifted).sum())
+
+
+def key_from_seed(seed: int) -> Key:
+    """The key that a whole run hangs on."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= int(seed) < 2**63:
+        raise InputError(f"seed={seed!r}: give a whole number from 0 to 2**63 - 1")
+    return jax.random.key(int(seed))
+
+
+def each(keys: Key) -> list[Key]:
+    """The keys of an array of them; to loop over the array itself takes a millisecond for each."""
+    kind = jax.random.key_impl(keys)
+    return [jax.random.wrap_key_data(row, impl=kind) for row in np.asarray(jax.random.key_data(keys))]
+
+
+def generator(key: Key) -> np.random.Generator:
+    """A NumPy generator fixed by the key."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))

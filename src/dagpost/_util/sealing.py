@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import os
 
-from dagpost._util.paths import existing_file
+from dagpost._util.files import existing_file
 from dagpost.errors import InputError
 
 MARK = b"dagpost sealed 1"

@@ -1,9 +1,16 @@
-"""Is this table fit for structure learning? Asked once, before any inference."""
+"""Is this table fit for structure learning? Asked once, before any inference.
+
+Data sets of one shape as one batch, for what a GPU does with many of them at once.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import lapack
 
@@ -104,3 +111,20 @@ def _check_dependence(data: Dataset) -> None:
     involved = sorted(int(i) for i in basis[np.abs(weights) > 1e-6])
     shown = ", ".join(f"'{printable(data.names[i])}'" for i in involved[:5]) + (", …" if len(involved) > 5 else "")
     raise InputError(f"column '{printable(data.names[culprit])}' is a linear combination of {shown}: drop one of them")
+
+
+def check_alike(data: Sequence[Dataset], seeds: Sequence[int]) -> None:
+    """One seed for each set, and all of them with the same number of rows and columns."""
+    shapes = {(one.observations, one.nodes) for one in data}
+    if len(shapes) != 1 or len(data) != len(seeds):
+        raise InputError(f"{len(data)} data sets, {len(seeds)} seeds, shapes {sorted(shapes)}: give sets of one shape")
+
+
+def stacked(trees: Sequence[Any]) -> Any:
+    """One tree, whose leaves have the members of the batch along a first axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def member(tree: Any, number: int) -> Any:
+    """The tree of one member of the batch."""
+    return jax.tree.map(lambda leaf: leaf[number], tree)

@@ -1,11 +1,14 @@
-"""The immutable table that everything starts from."""
+"""Names of columns: checked once on the way in, kept letter for letter on the way out.
+
+The immutable table that everything starts from.
+"""
 
 from __future__ import annotations
 
 import decimal
 import hashlib
 import numbers
-import os
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,10 +17,42 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dagpost.data.names import check_names
 from dagpost.data.targets import are_targets, target_mask
 from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
+
+UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories that a name must not hold: control, formatting, surrogates, line and paragraph breaks."""
+
+
+def check_names(names: Sequence[object], count: int) -> tuple[str, ...]:
+    """The names as strings, or an error that says which one cannot be told apart or shown."""
+    if isinstance(names, str):
+        raise InputError(f"names={names!r}: give one name for each column, not a single string")
+    names = tuple(names)
+    texts = tuple("" if name is None or name != name else str(name) for name in names)
+    if len(texts) != count:
+        raise InputError(f"{len(texts)} names for {count} columns: give one name for each column")
+    seen: dict[str, str] = {}
+    for position, text in enumerate(texts):
+        if not text.strip():
+            raise InputError(f"column {position + 1} has an empty name: give it one")
+        bad = next((c for c in text if unicodedata.category(c) in UNPRINTABLE), None)
+        if bad is not None:
+            kind = "control character" if unicodedata.category(bad) == "Cc" else "invisible character"
+            raise InputError(
+                f"the name of column {position + 1}, '{printable(text)}', holds the {kind} U+{ord(bad):04X}: rename it"
+            )
+        normal = unicodedata.normalize("NFKC", text).strip()
+        if normal in seen:
+            if seen[normal] == text:
+                raise InputError(f"the name '{printable(text)}' stands for two columns: rename one")
+            raise InputError(
+                f"the names '{printable(seen[normal])}' and '{printable(text)}' look the same "
+                "(they are equal after Unicode normalisation): rename one"
+            )
+        seen[normal] = text
+    return texts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,28 +171,6 @@ class Dataset:
         """
         columns, group = np.unique(self.intervened, axis=1, return_inverse=True)
         return np.ascontiguousarray(columns.T), group.reshape(-1)
-
-
-def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
-    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk.
-
-    `interventions` is a mask (one entry for each value), one entry for each row that names the targets (a name, several
-    joined by ";" or in a list, nothing), the name of the column that holds such entries, which is then no variable, or
-    a file with such a column alone or with a mask.
-    """
-    if isinstance(interventions, str | os.PathLike):
-        from dagpost.data.interventions import found_interventions
-
-        data, interventions = found_interventions(data, interventions)
-    if isinstance(data, str) or hasattr(data, "__fspath__"):
-        from dagpost.data.reading import read_table
-
-        data = read_table(data)
-    elif not isinstance(data, Dataset):
-        data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
-    if names is not None:
-        data = replace(data, names=check_names(names, data.nodes))
-    return data if interventions is None else data.with_interventions(interventions)
 
 
 def _column_names(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which nodes were intervened on, told by name row by row."""
+"""Intervention targets, given by name row by row, as a mask."""
 
 from __future__ import annotations
 

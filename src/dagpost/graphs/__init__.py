@@ -1,12 +1,25 @@
 """Directed graphs as boolean matrices: acyclicity, Markov equivalence, enumeration, distances, random DAGs."""
 
-from dagpost.graphs.acyclicity import cyclicity, cyclicity_gradient, find_cycle, is_acyclic, topological_order
-from dagpost.graphs.distance import essential_hamming_distance, structural_hamming_distance
+from dagpost.graphs.acyclicity import (
+    cyclicity,
+    cyclicity_gradient,
+    descendants,
+    find_cycle,
+    is_acyclic,
+    topological_order,
+    with_few_parents,
+    without_cycles,
+)
 from dagpost.graphs.enumeration import all_dags
-from dagpost.graphs.essential import consistent_extension, equivalent, essential_graph, in_class
-from dagpost.graphs.meek import literal_essential_graph
-from dagpost.graphs.reachability import descendants
-from dagpost.graphs.repair import with_few_parents, without_cycles
+from dagpost.graphs.essential import (
+    consistent_extension,
+    equivalent,
+    essential_graph,
+    essential_hamming_distance,
+    in_class,
+    literal_essential_graph,
+    structural_hamming_distance,
+)
 
 __all__ = [
     "all_dags",

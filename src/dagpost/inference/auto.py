@@ -14,12 +14,12 @@ import jax
 import numpy as np
 
 from dagpost._util.clock import Clock
-from dagpost._util.randomness import generator, key_from_seed
+from dagpost._util.numerics import generator, key_from_seed
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
-from dagpost.inference.checkpoints.section import Sections
+from dagpost.inference.checkpoints.recorder import Sections
 from dagpost.inference.dibs import default_settings, infer
 from dagpost.inference.mcmc.refine import Effort, refine
 from dagpost.models import Model

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 from dagpost._util.clock import Clock
-from dagpost._util.memory import available_memory
-from dagpost._util.randomness import key_from_seed
+from dagpost._util.environment import available_memory
+from dagpost._util.numerics import key_from_seed
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import auto
@@ -21,9 +21,8 @@ from dagpost.inference.checkpoints import Checkpoint, Recorder, describe, record
 from dagpost.inference.dibs import Settings, default_settings, infer, paper_settings
 from dagpost.inference.exact import exact
 from dagpost.inference.mcmc.joint import joint_mc3
-from dagpost.inference.mcmc.mc3 import mc3
+from dagpost.inference.mcmc.mc3 import Thinning, mc3
 from dagpost.inference.mcmc.refine import KEPT, Effort
-from dagpost.inference.mcmc.thinning import Thinning
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.posterior.provenance import with_provenance

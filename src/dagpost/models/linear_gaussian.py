@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-from dagpost._util.randomness import generator
+from dagpost._util.numerics import generator
 from dagpost.data import Dataset
 from dagpost.errors import DataWarning, InputError, positive, printable
 from dagpost.models.base import Model, Statistics, WeightMoments

@@ -5,10 +5,9 @@ Every function draws into `ax`, or into a figure of its own, and returns the mat
 are: a dollar sign in one starts no formula. They need matplotlib, which `pip install 'dagpost[report]'` brings.
 """
 
-from dagpost.plot.edge_intervals import edge_intervals
+from dagpost.plot.edges import edge_intervals, heat_map
 from dagpost.plot.effects import effects
 from dagpost.plot.evolution import evolution
 from dagpost.plot.graph import graph
-from dagpost.plot.heat_map import heat_map
 
 __all__ = ["edge_intervals", "effects", "evolution", "graph", "heat_map"]

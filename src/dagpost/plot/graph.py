@@ -11,7 +11,7 @@ from dagpost.errors import InputError, nearest
 from dagpost.plot.canvas import BLUE, VERMILION, AsItIs, axes, font_size, label, probabilities_of
 from dagpost.plot.layout import circular, layered, suits_rows
 from dagpost.posterior import Posterior
-from dagpost.posterior.consensus import consensus
+from dagpost.posterior.features import consensus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

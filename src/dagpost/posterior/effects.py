@@ -7,26 +7,29 @@ and b; in any other the two means are simulated, with the same random numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from dagpost._util.randomness import key_from_seed
+from dagpost._util.numerics import key_from_seed
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import descendants
 from dagpost.models import Model
-from dagpost.posterior.chains import chain_of_draws
 from dagpost.posterior.features import ancestor_matrix, weighted_mean
-from dagpost.posterior.interventions import simulate_under
-from dagpost.posterior.linear_effects import effect_moments, families_of, mean_weights, relevant_groups, total_effects
+from dagpost.posterior.interventions import (
+    effect_moments,
+    families_of,
+    mean_weights,
+    relevant_groups,
+    simulate_under,
+    total_effects,
+)
 from dagpost.posterior.parameters import can_draw, choose, parameters_of
+from dagpost.posterior.sample import GraphSample, chain_of_draws
 from dagpost.typing import Graphs, Key, Theta
-
-if TYPE_CHECKING:
-    from dagpost.posterior.posterior import Posterior
 
 Units = Literal["raw", "fitted"]
 Contrast = tuple[float, float]
@@ -109,10 +112,10 @@ def weighted_quantile(draws: np.ndarray, weights: np.ndarray, share: float) -> n
 
 
 def effect_of(
-    post: Posterior, cause: str | int, effect: str | int, *, level: float, draws: int, seed: int, units: Units,
+    post: GraphSample, cause: str | int, effect: str | int, *, level: float, draws: int, seed: int, units: Units,
     contrast: Contrast | None, rows: int,
 ) -> Effect:  # fmt: skip
-    """The posterior of one effect; see `Posterior.effect`."""
+    """The posterior of one effect; see `GraphSample.effect`."""
     i, j = post.index(cause), post.index(effect)
     if i == j:
         raise InputError(f"cause and effect are both {post.names[i]!r}: give two nodes")
@@ -142,12 +145,12 @@ def effect_of(
     )  # fmt: skip
 
 
-def has_moments(post: Posterior) -> bool:
+def has_moments(post: GraphSample) -> bool:
     """Whether moments given a graph have a closed form that can be computed here."""
     return can_draw(post) and type(post.model).weight_moments is not Model.weight_moments
 
 
-def unit_factors(post: Posterior, units: Units) -> Float[np.ndarray, "d d"]:
+def unit_factors(post: GraphSample, units: Units) -> Float[np.ndarray, "d d"]:
     """From effects in the units of the fit to those asked for: `scale_effect / scale_cause`."""
     if units not in ("raw", "fitted"):
         raise InputError(f"unknown units {units!r}: {nearest(str(units), ['raw', 'fitted'])}")
@@ -157,7 +160,7 @@ def unit_factors(post: Posterior, units: Units) -> Float[np.ndarray, "d d"]:
     return scaling.scale[None, :] / scaling.scale[:, None]
 
 
-def contrast_of(post: Posterior, i: int, contrast: Contrast | None, units: Units) -> Contrast:
+def contrast_of(post: GraphSample, i: int, contrast: Contrast | None, units: Units) -> Contrast:
     """The two values of the cause in the units of the fit: one standard deviation below and above its mean if the data
     are at hand, -1 and 1 if not."""
     scaling = post.scaling
@@ -186,7 +189,7 @@ def _from_cause(
     return (high - low) / (ends[1] - ends[0])
 
 
-def _closed_split(post: Posterior, reach: np.ndarray, i: int, j: int, factor: float) -> Split:
+def _closed_split(post: GraphSample, reach: np.ndarray, i: int, j: int, factor: float) -> Split:
     """Moments given each graph in closed form, averaged over the graphs; equal distributions are computed once."""
     assert post.data is not None
     family = families_of(post.model, post.model.summarise(post.data))
@@ -224,7 +227,7 @@ def _split_of_draws(
 # ---- all pairs at once
 
 
-def all_effects(post: Posterior, draws: int, seed: int, units: Units, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def all_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Draws of the whole matrix of effects, (n, d, d), and their weights; the diagonal is 0."""
     factors = unit_factors(post, units)
     key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
@@ -240,8 +243,8 @@ def all_effects(post: Posterior, draws: int, seed: int, units: Units, rows: int)
     return np.where(descendants(graphs), factors * out, 0.0), chosen.weights
 
 
-def mean_effects(post: Posterior, draws: int, seed: int, units: Units, rows: int) -> Float[np.ndarray, "d d"]:
-    """Posterior means of all effects: in closed form where possible, else those of draws."""
+def mean_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> Float[np.ndarray, "d d"]:
+    """GraphSample means of all effects: in closed form where possible, else those of draws."""
     if not has_moments(post):
         values, weights = all_effects(post, draws, seed, units, rows)
         return np.einsum("n,nij->ij", weights, values)
@@ -254,8 +257,8 @@ def mean_effects(post: Posterior, draws: int, seed: int, units: Units, rows: int
     return unit_factors(post, units) * np.einsum("n,nij->ij", weights, np.where(descendants(graphs), given, 0.0))
 
 
-def effect_table(post: Posterior, level: float, draws: int, seed: int, units: Units, rows: int) -> pd.DataFrame:
-    """All effects with their intervals, the largest first; see `Posterior.effect_table`."""
+def effect_table(post: GraphSample, level: float, draws: int, seed: int, units: Units, rows: int) -> pd.DataFrame:
+    """All effects with their intervals, the largest first; see `GraphSample.effect_table`."""
     if isinstance(level, bool) or not 0 < level < 1:
         raise InputError(f"level={level!r}: give a probability between 0 and 1")
     values, weights = all_effects(post, draws, seed, units, rows)

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagpost._util.atomic import check_target, write_atomically
+from dagpost._util.files import check_target, write_atomically
 from dagpost.errors import InputError, nearest, printable
+from dagpost.posterior.features import consensus
+from dagpost.posterior.sample import GraphSample
 from dagpost.typing import Graph
 
 if TYPE_CHECKING:
     from networkx import DiGraph
 
-    from dagpost.posterior.posterior import Posterior
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins like this for a formula."""
 
 
-def to_networkx(post: Posterior, threshold: float = 0.0) -> DiGraph:
+def to_networkx(post: GraphSample, threshold: float = 0.0) -> DiGraph:
     """Edges above the threshold with their `probability`; it can have cycles, since edges compete."""
     from networkx import DiGraph
 
@@ -33,21 +34,21 @@ def to_networkx(post: Posterior, threshold: float = 0.0) -> DiGraph:
     return graph
 
 
-def _edges(post: Posterior, threshold: float) -> list[tuple[int, int, float]]:
+def _edges(post: GraphSample, threshold: float) -> list[tuple[int, int, float]]:
     if isinstance(threshold, bool) or not 0 <= threshold < 1:
         raise InputError(f"threshold={threshold!r}: give a probability from 0, below 1")
     marginals = post.edge_marginals
     return [(int(i), int(j), float(marginals[i, j])) for i, j in zip(*np.nonzero(marginals > threshold))]
 
 
-def to_graphml(post: Posterior, threshold: float = 0.0) -> str:
+def to_graphml(post: GraphSample, threshold: float = 0.0) -> str:
     """The graph of `to_networkx` as GraphML."""
     from networkx import generate_graphml
 
     return "\n".join(generate_graphml(to_networkx(post, threshold))) + "\n"
 
 
-def to_dot(post: Posterior, threshold: float = 0.05) -> str:
+def to_dot(post: GraphSample, threshold: float = 0.05) -> str:
     """The graph for Graphviz; an edge is drawn and labelled by its probability."""
     lines = ["digraph posterior {", "  node [shape=box, style=rounded];"]
     lines += [f"  n{j} [label={_dot_text(name)}];" for j, name in enumerate(post.names)]
@@ -61,9 +62,9 @@ def _dot_text(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def to_dagitty(post: Posterior, graph: Graph | None = None) -> str:
+def to_dagitty(post: GraphSample, graph: Graph | None = None) -> str:
     """A DAG (the consensus graph, unless another is given) in the language of dagitty."""
-    chosen = post.consensus_graph() if graph is None else np.asarray(graph, dtype=np.bool_)
+    chosen = consensus(post.edge_marginals, threshold=0.5) if graph is None else np.asarray(graph, dtype=np.bool_)
     names = [_dagitty_text(name) for name in post.names]
     edges = [f"{names[i]} -> {names[j]}" for i, j in zip(*np.nonzero(chosen))]
     return "dag {\n" + "\n".join([*names, *edges]) + "\n}\n"
@@ -76,7 +77,7 @@ def _dagitty_text(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
-def to_csv(post: Posterior) -> str:
+def to_csv(post: GraphSample) -> str:
     """The edge table; a name that a spreadsheet would take for a formula gets an apostrophe in front."""
     table = post.edge_table()
     for column in ("cause", "effect"):
@@ -93,7 +94,7 @@ def neutral(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) or text.lstrip().startswith(FORMULA) else text
 
 
-FORMATS: dict[str, Callable[[Posterior], str]] = {
+FORMATS: dict[str, Callable[[GraphSample], str]] = {
     ".csv": to_csv,
     ".graphml": to_graphml,
     ".dot": to_dot,
@@ -101,7 +102,7 @@ FORMATS: dict[str, Callable[[Posterior], str]] = {
 }
 
 
-def export(post: Posterior, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+def export(post: GraphSample, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Write the format that the ending of the name says."""
     target = check_target(path, overwrite)
     if target.suffix not in FORMATS:

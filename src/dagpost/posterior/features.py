@@ -1,21 +1,70 @@
-"""What graphs say, averaged over the posterior: ancestors, paths, parent sets, features of one's own."""
+"""Draws of Markov chains in a posterior: which chain each draw comes from, and the error of a mean over them.
+
+Draws of a chain resemble their neighbours, so their mean is less precise than that of as many independent draws. A
+posterior made of chains keeps its draws chain by chain, each in order of time, and holds in `info` how many each has.
+
+What graphs say, averaged over the posterior: ancestors, paths, parent sets, features of one's own.
+
+How far an edge probability may be off because it was sampled: Monte Carlo intervals, not posterior ones.
+
+An edge probability is itself the statement of uncertainty about the edge. What is left is the error of the method that
+computed it, and there are three cases:
+
+* "exact": sums over all DAGs carry no sampling error, the interval is a point;
+* "chains": the average over all rounds of MCMC, with the standard error that batch means give for each edge;
+* "graphs": a weighted set of graphs, as so many independent draws as its weights are worth, `1 / sum_m w_m²`; then
+  Wilson's interval for a share, which does not collapse at 0 and 1. Particles of DiBS repel each other and are no
+  independent draws, so theirs is a rough guide.
+
+One DAG that stands for the posterior.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
+from scipy.stats import norm
 
 from dagpost.errors import InputError
-from dagpost.graphs.reachability import descendants
-from dagpost.posterior.chains import chain_error, chain_of_draws
+from dagpost.graphs.acyclicity import descendants
+from dagpost.posterior.sample import GraphSample, chain_of_draws
 from dagpost.typing import Graph
 
-if TYPE_CHECKING:
-    from dagpost.posterior.posterior import Posterior
+FEWEST_DRAWS = 4
+"""Shortest chain that an effective sample size can be estimated from."""
+
+
+def lengths_of_members(post: GraphSample, member: Int[np.ndarray, " n"]) -> list[int] | None:
+    """Number of draws of every chain among these members, given in order; None where there are no chains."""
+    chain = chain_of_draws(post)
+    return None if chain is None else np.bincount(chain[member], minlength=chain[-1] + 1).tolist()
+
+
+def chain_error(values: Float[np.ndarray, " n"], chain: Int[np.ndarray, " n"]) -> float:
+    """Standard error of the mean, `sd / sqrt(ess)`, with the effective sample size of these values over their chains.
+
+    It is 0 where all values are equal. Where some chain never changes, or is too short to tell how fast it does, the
+    error is at least that of the chain means taken as independent; NaN where the only chain is that short.
+    """
+    from arviz_stats.base.array import array_stats
+
+    if np.ptp(values) == 0:
+        return 0.0
+    parts = [values[chain == c] for c in np.unique(chain)]
+    n = min(len(part) for part in parts)
+    table = np.stack([part[:n] for part in parts])
+    scale = values.std()  # ArviZ takes differences below 1e-15 for none
+    within = scale * float(np.asarray(array_stats.mcse(table / scale))) if n >= FEWEST_DRAWS else np.nan
+    if n >= FEWEST_DRAWS and (np.ptp(table, axis=1) > 0).all():
+        return within
+    if len(table) == 1:
+        return np.nan
+    between = np.sqrt(np.var([part.mean() for part in parts], ddof=1) / len(parts))
+    return float(np.fmax(within, between))
 
 
 class Expectation(NamedTuple):
@@ -39,13 +88,13 @@ class Parents(NamedTuple):
     sets: list[ParentSet]
 
 
-def ancestor_matrix(post: Posterior) -> Float[np.ndarray, "d d"]:
+def ancestor_matrix(post: GraphSample) -> Float[np.ndarray, "d d"]:
     """`Pr(i is an ancestor of j)`."""
     found = np.einsum("m,mij->ij", post.weights, descendants(post.graphs), optimize=True)
     return np.minimum(found, 1.0)  # weights sum to one up to rounding
 
 
-def path_probability(post: Posterior, nodes: tuple[str | int, ...]) -> float:
+def path_probability(post: GraphSample, nodes: tuple[str | int, ...]) -> float:
     """Probability that every edge of the path through these nodes, in this order, is there."""
     if len(nodes) < 2:
         raise InputError("a path needs at least two nodes")
@@ -54,7 +103,7 @@ def path_probability(post: Posterior, nodes: tuple[str | int, ...]) -> float:
     return float(post.weights @ there)
 
 
-def expectation(post: Posterior, feature: Callable[[Graph], Any]) -> Expectation:
+def expectation(post: GraphSample, feature: Callable[[Graph], Any]) -> Expectation:
     """`sum_m w_m f(G_m)`, and its Monte Carlo standard error."""
     used = np.flatnonzero(post.weights > 0)
     values = np.array([float(feature(graph)) for graph in post.graphs[used]])
@@ -76,7 +125,7 @@ def weighted_mean(
     return Expectation(mean, float(np.sqrt(weights**2 @ (values - mean) ** 2)))
 
 
-def parent_sets(post: Posterior, j: int) -> list[ParentSet]:
+def parent_sets(post: GraphSample, j: int) -> list[ParentSet]:
     """All parent sets of node j among the graphs, most probable first."""
     sets, member = np.unique(post.graphs[:, :, j], axis=0, return_inverse=True)
     weight = np.bincount(member.reshape(-1), weights=post.weights)
@@ -85,7 +134,7 @@ def parent_sets(post: Posterior, j: int) -> list[ParentSet]:
     return [ParentSet(tuple(names[sets[s]]), float(weight[s])) for s in order if weight[s] > 0]
 
 
-def edges_of(post: Posterior, graph: Graph) -> list[str]:
+def edges_of(post: GraphSample, graph: Graph) -> list[str]:
     """The edges of a graph by name: "a -> b", and "a - b" where a class leaves the direction open."""
     graph = np.asarray(graph, dtype=np.bool_)
     out = []
@@ -95,3 +144,71 @@ def edges_of(post: Posterior, graph: Graph) -> list[str]:
         elif i < j:
             out.append(f"{post.names[i]} - {post.names[j]}")
     return out
+
+
+Source = Literal["exact", "chains", "graphs"]
+ERRORS = "edge_errors"
+"""Under this name `info` holds the standard errors of a run that knows them."""
+
+
+class EdgeIntervals(NamedTuple):
+    """Bounds for every edge probability, and where they come from."""
+
+    lower: Float[np.ndarray, "d d"]
+    upper: Float[np.ndarray, "d d"]
+    source: Source
+
+
+def edge_intervals(post: GraphSample, level: float) -> EdgeIntervals:
+    """Central intervals of this coverage."""
+    if isinstance(level, bool) or not 0 < level < 1:
+        raise InputError(f"level={level!r}: give a probability between 0 and 1")
+    p, z = post.edge_marginals, float(norm.ppf((1 + level) / 2))
+    if post.is_exhaustive or (post.marginals is not None and post.info.get("method") == "exact"):
+        return EdgeIntervals(p, p, "exact")
+    if post.marginals is not None and post.info.get(ERRORS) is not None:
+        half = z * np.asarray(post.info[ERRORS], dtype=float)
+        return EdgeIntervals(np.maximum(p - half, 0.0), np.minimum(p + half, 1.0), "chains")
+    lower, upper = wilson(p, effective_draws(post), z)
+    off = ~np.eye(post.nodes, dtype=np.bool_)  # nothing is open about self-loops
+    return EdgeIntervals(lower * off, upper * off, "graphs")
+
+
+def effective_draws(post: GraphSample) -> float:
+    """As many draws of equal weight as the weights are worth."""
+    return float(1 / np.sum(post.weights**2))
+
+
+def wilson(p: np.ndarray, n: float, z: float) -> tuple[np.ndarray, np.ndarray]:
+    """`(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)`.
+
+    >>> low, high = wilson(np.array([0.0, 0.5]), 30, 1.96)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.332], [0.114, 0.668])
+    """
+    middle = p + z**2 / (2 * n)
+    half = z * np.sqrt(np.maximum(p * (1 - p), 0.0) / n + (z / (2 * n)) ** 2)
+    scale = 1 + z**2 / n
+    return np.clip((middle - half) / scale, 0.0, 1.0), np.clip((middle + half) / scale, 0.0, 1.0)
+
+
+def consensus(probabilities: Float[np.ndarray, "d d"], threshold: float) -> Graph:
+    """Edges above the threshold, most probable first, as long as they close no cycle.
+
+    With threshold t this is the greedy answer to: which DAG has the largest sum of `Pr(i -> j) - t` over its edges?
+    At 1/2 that DAG has the smallest expected number of wrong entries in its adjacency matrix. Greedy is optimal where
+    the edges above the threshold form no cycle; a weaker edge gives way where they do.
+    """
+    if isinstance(threshold, bool) or not 0 <= threshold < 1:
+        raise InputError(f"threshold={threshold!r}: give a probability from 0, below 1")
+    d = len(probabilities)
+    graph = np.zeros((d, d), dtype=np.bool_)
+    reach = np.eye(d, dtype=np.bool_)  # reach[i, j]: i is j, or a path leads from i to j
+    for edge in np.argsort(-probabilities, axis=None, kind="stable"):
+        i, j = divmod(int(edge), d)
+        if probabilities[i, j] <= threshold:
+            break
+        if not reach[j, i]:
+            graph[i, j] = True
+            reach |= reach[:, i, None] & reach[None, j, :]
+    return graph

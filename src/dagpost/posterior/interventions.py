@@ -1,18 +1,31 @@
-"""Rows simulated under an intervention, for many graphs with their parameters at once."""
+"""Rows simulated under an intervention, for many graphs with their parameters at once.
+
+Total effects in linear networks, and their moments given a graph in closed form.
+
+Under do(x_i) the effect on the nodes, in topological order, is `T_i = 1`, `T_j = sum_k T_k W_kj` over the parents k of
+j, or together `T = e_iᵀ (I - W)⁻¹`. Given graph and data the columns of W are independent, and `T_k` of a parent does
+not depend on column j, so that
+
+    E[T_j] = sum_k E[T_k] E[W_kj],    E[T_l T_j] = sum_k E[T_l T_k] E[W_kj]  for l before j,
+    E[T_j²] = sum_kk' E[T_k T_k'] E[W_kj W_k'j],
+
+exactly, with `E[W_kj W_k'j] = mean_k mean_k' + covariance_kk'`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from dagpost._util.memory import cached_by_value
+from dagpost._util.environment import cached_by_value
 from dagpost.graphs import topological_order
-from dagpost.models import Model
-from dagpost.typing import Graphs, Key, Theta
+from dagpost.models import Model, Statistics
+from dagpost.models.base import WeightMoments
+from dagpost.typing import Graph, GraphBatch, Graphs, Key, Theta
 
 AT_ONCE = 256
 """Graphs that are simulated side by side; more would only take more memory."""
@@ -54,3 +67,67 @@ def _simulator(model: Model, rows: int):
         return jax.lax.map(lambda case: one(case, held, values), cases, batch_size=AT_ONCE)
 
     return run
+
+
+Families = Callable[[int, Graph], WeightMoments]
+
+
+def total_effects(weights: Float[np.ndarray, "n d d"], cause: int) -> Float[np.ndarray, "n d"]:
+    """`e_iᵀ (I - W)⁻¹` of every draw."""
+    d = weights.shape[-1]
+    unit = np.zeros((len(weights), d, 1))
+    unit[:, cause] = 1.0
+    return np.linalg.solve(np.eye(d) - np.swapaxes(weights, 1, 2), unit)[..., 0]
+
+
+def families_of(model: Model, stats: Statistics) -> Families:
+    """The moments of each family, remembered."""
+    known: dict[tuple[int, bytes], WeightMoments] = {}
+
+    def family(j: int, graph: Graph) -> WeightMoments:
+        key = (j, graph[:, j].tobytes())
+        if key not in known:
+            moments = model.weight_moments(j, np.flatnonzero(graph[:, j]), stats)
+            assert moments is not None
+            known[key] = moments
+        return known[key]
+
+    return family
+
+
+def relevant_groups(graphs: Graphs, reach: GraphBatch, cause: int, effect: int) -> Int[np.ndarray, " m"]:
+    """A number for each graph, the same where the effect has the same distribution given the graph.
+
+    It depends on the families of nodes that lie on a path from cause to effect, the effect included.
+    """
+    on_path = reach[:, cause, :] & (reach[:, :, effect] | (np.arange(graphs.shape[-1]) == effect))
+    families = np.packbits((graphs & on_path[:, None, :]).reshape(len(graphs), -1), axis=1)
+    return np.unique(families, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def effect_moments(graph: Graph, cause: int, effect: int, family: Families) -> tuple[float, float]:
+    """Mean and variance of the effect given the graph and the data, by the recursion at the head of this file."""
+    d = len(graph)
+    mean, second = np.zeros(d), np.zeros((d, d))
+    mean[cause] = second[cause, cause] = 1.0
+    order = topological_order(graph).tolist()
+    for j in order[order.index(cause) + 1 :]:
+        parents = np.flatnonzero(graph[:, j])
+        if second[parents, parents].any():  # some parent feels the cause
+            weights, covariance = family(j, graph)
+            before = second[np.ix_(parents, parents)]
+            mean[j] = mean[parents] @ weights
+            second[:, j] = second[j, :] = second[:, parents] @ weights
+            second[j, j] = weights @ before @ weights + np.sum(before * covariance)
+        if j == effect:
+            break
+    return float(mean[effect]), max(float(second[effect, effect] - mean[effect] ** 2), 0.0)
+
+
+def mean_weights(graphs: Graphs, family: Families) -> Float[np.ndarray, "m d d"]:
+    """`E[W | G, D]`; since columns are independent, `E[(I - W)⁻¹] = (I - E[W])⁻¹`."""
+    out = np.zeros(graphs.shape)
+    for m, graph in enumerate(graphs):
+        for j in np.flatnonzero(graph.any(axis=0)):
+            out[m, graph[:, j], j] = family(int(j), graph).mean
+    return out

@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from dagpost._util.numerics import log_normalised, log_sum
-from dagpost._util.randomness import key_from_seed
-from dagpost.data import Dataset, Scaling
-from dagpost.data.names import check_names
-from dagpost.errors import InputError, WeightingWarning, nearest, printable, whole_number
-from dagpost.graphs import essential_graph, is_acyclic
-from dagpost.models import Model
-from dagpost.posterior import exports, features, files, provenance
-from dagpost.posterior.chains import lengths_of_members, with_chains
-from dagpost.posterior.consensus import consensus
+from dagpost._util.numerics import key_from_seed
+from dagpost.errors import whole_number
+from dagpost.graphs import essential_graph
+from dagpost.models import Model, Statistics
+from dagpost.posterior import exports, features, netcdf, provenance
 from dagpost.posterior.effects import Effect, Units, effect_of, effect_table, mean_effects
-from dagpost.posterior.features import Expectation, Parents, ParentSet
-from dagpost.posterior.intervals import edge_intervals
-from dagpost.posterior.parameters import systematic
-from dagpost.posterior.prediction import predict
-from dagpost.posterior.tree import to_tree
+from dagpost.posterior.features import (
+    Expectation,
+    Parents,
+    ParentSet,
+    consensus,
+    edge_intervals,
+    lengths_of_members,
+)
+from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
+from dagpost.posterior.parameters import log_joint_of, predict, systematic
+from dagpost.posterior.sample import GraphSample, with_chains
 from dagpost.priors import GraphPrior
-from dagpost.typing import Graph, Graphs, Theta
+from dagpost.typing import Graph, Graphs, Key, Theta
 
 if TYPE_CHECKING:
     from networkx import DiGraph
     from xarray import DataTree
-
-
-NORMALISED = 1e-12
-"""Log weights whose sum is this close to 0 are left as they are."""
 
 
 class WeightedGraph(NamedTuple):
@@ -50,165 +46,17 @@ class WeightedGraph(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
-    """A posterior over DAGs (and parameters) as a weighted set.
+class Posterior(GraphSample):
+    """A posterior over DAGs (and parameters) as a weighted set, and the questions it answers.
 
-    `graphs[m, i, j]` is True for i -> j. `log_weights` are normalised. `log_joint` holds the unnormalised
-    log posterior of each graph, `log p(G) + log p(Theta, D | G)`, in float64; for a model that has integrated
-    its parameters out it is `log p(G) + log p(D | G)`. `marginals` are edge probabilities sharper than the
-    weighted graphs give, where a method has them; they are used in place of the average. `data` are the data it was
-    fitted to, where they are at hand; they are not saved.
+    The fields are those of `GraphSample`.
     """
-
-    graphs: Graphs
-    log_weights: Float[np.ndarray, " m"]
-    names: tuple[str, ...]
-    model: Model
-    prior: GraphPrior
-    theta: Theta = ()
-    log_joint: Float[np.ndarray, " m"] | None = None
-    multiplicity: Int[np.ndarray, " m"] | None = None
-    marginals: Float[np.ndarray, "d d"] | None = None
-    info: Mapping[str, Any] = field(default_factory=dict)
-    data: Dataset | None = None
-
-    def __post_init__(self):
-        graphs = np.array(self.graphs, dtype=np.bool_)
-        if graphs.ndim != 3 or len(graphs) == 0:
-            raise InputError("a posterior needs at least one graph")
-        if not is_acyclic(graphs).all():
-            raise InputError(f"graph {int(np.argmin(is_acyclic(graphs)))} of the posterior has a cycle")
-        weights = np.array(self.log_weights, dtype=np.float64)
-        if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum(weights)):
-            raise InputError("log_weights must hold one number for each graph, not all of them -inf")
-        if abs(log_sum(weights)) > NORMALISED:  # so that weights read from a file keep their last bit
-            weights = log_normalised(weights)
-        names = check_names(self.names, graphs.shape[1])
-        for array in (graphs, weights):
-            array.setflags(write=False)
-        object.__setattr__(self, "graphs", graphs)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "log_weights", weights)
-
-    def __len__(self) -> int:
-        return len(self.graphs)
-
-    def __repr__(self) -> str:
-        method = self.info.get("method", "posterior")
-        size = f"{len(self)} graphs on {self.nodes} nodes, {self.expected_edges:.1f} edges"
-        return f"{type(self).__name__}({method}: {size})"
-
-    @property
-    def nodes(self) -> int:
-        return self.graphs.shape[1]
-
-    @property
-    def weights(self) -> Float[np.ndarray, " m"]:
-        """Normalised weights."""
-        return np.exp(self.log_weights)
-
-    def with_info(self, **more: Any) -> Self:
-        """The same posterior with more to say about itself."""
-        return replace(self, info={**self.info, **more})
-
-    def index(self, node: str | int) -> int:
-        """The position of a node, given by name or by position."""
-        if isinstance(node, str):
-            if node not in self.names:
-                raise InputError(f"unknown node '{printable(node)}': {nearest(node, self.names)}")
-            return self.names.index(node)
-        if isinstance(node, bool) or not hasattr(node, "__index__") or not 0 <= node < self.nodes:
-            raise InputError(f"node {node!r}: there are {self.nodes} nodes, counted from 0")
-        return int(node)
-
-    @property
-    def is_exhaustive(self) -> bool:
-        """Whether the graphs are all DAGs with their exact probabilities, so that averages have no sampling error."""
-        return bool(self.info.get("exhaustive", False))
-
-    @property
-    def is_sample(self) -> bool:
-        """Whether the graphs are draws of the posterior itself, so that equal weights are the right ones."""
-        return bool(self.info.get("sample", False))
-
-    @property
-    def is_collapsed(self) -> bool:
-        """Whether graphs were inferred with their parameters integrated out: `log_joint` is `log p(G) p(D | G)`, and
-        `theta` holds a draw given each graph."""
-        return bool(self.info.get("collapsed", not jax.tree.leaves(self.theta)))
-
-    @property
-    def scaling(self) -> Scaling | None:
-        """The recorded step from raw units to those of the fit, if the data were standardised."""
-        return provenance.scaling_of(self)
 
     def with_data(self, data: Any, interventions: Any = None) -> Self:
         """The same posterior with its data at hand (a file does not hold them); other data are refused."""
         return provenance.with_data(self, data, interventions)
 
     # ---- weighting
-
-    def weighted(self, kind: Literal["uniform", "posterior"]) -> Posterior:
-        """The same graphs, weighted alike ("uniform", DiBS) or by their posterior ("posterior", DiBS+).
-
-        Posterior weights are proportional to `p(G) p(Theta, D | G)`, or to `p(G) p(D | G)` where the parameters are
-        integrated out; equal graphs are merged first (see `merged`), since their number carries no weight here.
-        "uniform" gives every graph the share of draws that it stands for.
-
-        Draws of the posterior itself (`is_sample`: MCMC, and DiBS particles that ended with Metropolis moves) are
-        already as frequent as they are probable. To weigh them by their posterior would count it twice, so
-        "posterior" leaves them as they are and says so in a `WeightingWarning`.
-
-        >>> import dagpost as dp
-        >>> data = dp.simulate(nodes=3, observations=50, seed=1).train
-        >>> post = dp.fit(data, method="dibs", particles=6, steps=50, moves=0)
-        >>> len(post), len(post.weighted("posterior")) <= 6
-        (6, True)
-        """
-        if kind == "uniform":
-            return replace(self, log_weights=np.log(self._multiplicity()), marginals=None)
-        if kind != "posterior":
-            raise InputError(f"unknown weighting {kind!r}: {nearest(str(kind), ['uniform', 'posterior'])}")
-        if self.is_sample:
-            warnings.warn(
-                f"the graphs of method {self.info.get('method')!r} are draws of the posterior and have the right "
-                "weights already: weighted('posterior') leaves them as they are",
-                WeightingWarning,
-                stacklevel=2,
-            )
-            return self
-        if self.log_joint is None:
-            raise InputError("this posterior does not know the log density of its graphs: weigh it uniformly")
-        merged = self.merged()
-        assert merged.log_joint is not None
-        info = with_chains(merged.info, None)
-        return replace(merged, log_weights=merged.log_joint, marginals=None, info=info)
-
-    def merged(self) -> Posterior:
-        """Equal graphs joined into one, their weights added up.
-
-        Parameters must be equal too where they were inferred together with the graph. Where they are integrated out
-        (`is_collapsed`) each copy of a graph has a fresh draw of them: copies are equal, and the first draw is kept.
-        """
-        told_apart = () if self.is_collapsed else jax.tree.leaves(self.theta)
-        parts = [np.asarray(leaf).reshape(len(self), -1) for leaf in (self.graphs, *told_apart)]
-        rows = [b"".join(part[m].tobytes() for part in parts) for m in range(len(self))]
-        first: dict[bytes, int] = {}
-        member = np.array([first.setdefault(row, len(first)) for row in rows])
-        if len(first) == len(self):
-            return self
-        keep = np.unique(member, return_index=True)[1]
-        weights = np.full(len(keep), -np.inf)
-        np.logaddexp.at(weights, member, self.log_weights)
-        return replace(
-            self,
-            graphs=self.graphs[keep],
-            log_weights=weights,
-            theta=jax.tree.map(lambda leaf: leaf[keep], self.theta),
-            log_joint=None if self.log_joint is None else self.log_joint[keep],
-            multiplicity=np.bincount(member, weights=self._multiplicity()).astype(np.int64),
-            info=with_chains(self.info, None),
-        )
 
     def resampled(self, draws: int = 1000, seed: int = 0) -> Posterior:
         """Draws of equal weight, for programs that know no weights."""
@@ -227,27 +75,7 @@ class Posterior:
             data=self.data,
         )
 
-    def _multiplicity(self) -> np.ndarray:
-        return np.ones(len(self), dtype=np.int64) if self.multiplicity is None else self.multiplicity
-
     # ---- what it says
-
-    @property
-    def edge_probabilities(self) -> pd.DataFrame:
-        """Probability of every edge; row i, column j for i -> j."""
-        return self.labelled(self.edge_marginals)
-
-    @property
-    def edge_marginals(self) -> Float[np.ndarray, "d d"]:
-        """The same as a bare array."""
-        if self.marginals is not None:
-            return np.array(self.marginals)
-        return np.einsum("m,mij->ij", self.weights, self.graphs, optimize=True)
-
-    @property
-    def expected_edges(self) -> float:
-        """Posterior mean of the number of edges."""
-        return float(self.edge_marginals.sum())
 
     def probability(self, feature: Callable[[Graph], Any]) -> float:
         """Posterior mean of a feature, e.g. `post.probability(lambda g: g[0, 1] and not g[1, 2])`."""
@@ -391,14 +219,14 @@ class Posterior:
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """One netCDF file, which `dagpost.load`, xarray and ArviZ read; written as a whole or not at all."""
-        return files.save(self, path, overwrite)
+        return netcdf.save(self, path, overwrite)
 
     def export(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """A file for other programs, by its ending: .csv, .graphml, .dot or .dagitty."""
         return exports.export(self, path, overwrite)
 
     def to_xarray(self) -> DataTree:
-        """The posterior as ArviZ lays it out; `dagpost.posterior.tree` says how."""
+        """The posterior as ArviZ lays it out; `dagpost.posterior.netcdf` says how."""
         return to_tree(self)
 
     def to_networkx(self, threshold: float = 0.0) -> DiGraph:
@@ -421,30 +249,12 @@ class Posterior:
         """The edge table; names that a spreadsheet would take for formulas get an apostrophe in front."""
         return exports.to_csv(self)
 
-    def labelled(self, matrix: np.ndarray) -> pd.DataFrame:
-        """A d x d matrix with the names of the columns on both sides."""
-        return pd.DataFrame(matrix, index=list(self.names), columns=list(self.names))
-
-    def edge_table(self) -> pd.DataFrame:
-        """Edges with their probability, most probable first.
-
-        >>> import dagpost as dp
-        >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
-        >>> list(post.edge_table().columns)
-        ['cause', 'effect', 'probability']
-        """
-        marginals = self.edge_marginals
-        cause, effect = np.nonzero(~np.eye(self.nodes, dtype=np.bool_))
-        names = np.array(self.names, dtype=object)
-        table = pd.DataFrame({"cause": names[cause], "effect": names[effect], "probability": marginals[cause, effect]})
-        return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
-
     def edge_intervals(self, level: float = 0.9) -> pd.DataFrame:
         """The edge table with the Monte Carlo interval of each probability: `lower` and `upper`.
 
         It says how far the number may be off because it was sampled; `attrs["source"]` names where it comes from:
         "exact" (no sampling error), "chains" (batch means of MCMC) or "graphs" (as many independent draws as the
-        weights are worth). See `dagpost.posterior.intervals`.
+        weights are worth). See `dagpost.posterior.features`.
 
         >>> import dagpost as dp
         >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
@@ -456,3 +266,47 @@ class Posterior:
         table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
         table.attrs["source"] = found.source
         return table
+
+
+def posterior_of_draws(
+    graphs: Graphs, names: tuple[str, ...], model: Model, prior: GraphPrior, stats: Statistics, key: Key,
+    info: dict[str, Any], marginals: Float[np.ndarray, "d d"] | None = None,
+) -> Posterior:  # fmt: skip
+    """Equal weights, `log p(G) + log p(D | G)`, and an exact draw of the parameters of each graph."""
+    theta: Theta = ()
+    if model.has_parameters:
+        theta = model.draw_thetas(jax.random.split(key, len(graphs)), graphs, stats)
+    return Posterior(
+        graphs=graphs,
+        log_weights=np.zeros(len(graphs)),
+        names=names,
+        model=model,
+        prior=prior,
+        theta=theta,
+        log_joint=log_joint_of(graphs, (), model, prior, stats),
+        marginals=marginals,
+        info={**info, "sample": True, "collapsed": True},
+    )
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    model: Model | None = None,
+    prior: GraphPrior | None = None,
+    largest_bytes: int = LARGEST_BYTES,
+) -> Posterior:
+    """A posterior from the file that `Posterior.save` wrote; every damaged file is refused.
+
+    A model or prior that is not part of dagpost has to be given again, with the settings it was saved with. The data
+    are not in the file: `Posterior.with_data` gives them back, where an answer needs them.
+
+    >>> import dagpost as dp, tempfile
+    >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=0).train)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = post.save(f"{folder}/posterior.nc")
+    ...     same = dp.load(file)
+    >>> bool((same.edge_marginals == post.edge_marginals).all())
+    True
+    """
+    return Posterior(**read_fields(path, model, prior, largest_bytes))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
-
-from dagpost.data import Dataset, Scaling, as_dataset
+from dagpost.data import Dataset, as_dataset
 from dagpost.errors import InputError, nearest, printable
+from dagpost.posterior.sample import GraphSample
 
-if TYPE_CHECKING:
-    from dagpost.posterior.posterior import Posterior
-
-AnyPosterior = TypeVar("AnyPosterior", bound="Posterior")
+Sample = TypeVar("Sample", bound="GraphSample")
 
 
-def with_provenance(post: AnyPosterior, data: Dataset, options: Mapping[str, Any]) -> AnyPosterior:
+def with_provenance(post: Sample, data: Dataset, options: Mapping[str, Any]) -> Sample:
     """The posterior with its data at hand, and a record of them and of the options."""
     scaling = data.scaling
     record = {
@@ -27,14 +23,6 @@ def with_provenance(post: AnyPosterior, data: Dataset, options: Mapping[str, Any
         "options": dict(options),
     }
     return replace(post, data=data, info={**post.info, **record})
-
-
-def scaling_of(post: Posterior) -> Scaling | None:
-    """The recorded step from raw units to those of the fit."""
-    recorded = post.info.get("scaling")
-    if recorded is None:
-        return None if post.data is None else post.data.scaling
-    return Scaling(np.array(recorded["mean"]), np.array(recorded["scale"]))
 
 
 def aligned(data: Dataset, names: tuple[str, ...]) -> Dataset:
@@ -49,7 +37,7 @@ def aligned(data: Dataset, names: tuple[str, ...]) -> Dataset:
     return data.columns(names)
 
 
-def with_data(post: AnyPosterior, data: Any, interventions: Any = None) -> AnyPosterior:
+def with_data(post: Sample, data: Any, interventions: Any = None) -> Sample:
     """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
     table = replace(aligned(as_dataset(data, interventions=interventions), post.names), names=post.names)
     expected = post.info.get("data_hash")

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dagpost._util.memory import cached_by_value
-from dagpost._util.randomness import generator
+from dagpost._util.environment import cached_by_value
+from dagpost._util.numerics import generator
 from dagpost.graphs.random import InDegreeLayers
 from dagpost.priors.constraints import Constraints
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph

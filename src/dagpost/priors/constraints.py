@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dagpost.graphs.repair import with_few_parents, without_cycles
+from dagpost.graphs.acyclicity import with_few_parents, without_cycles
 from dagpost.typing import Graph, Graphs, Matrix
 
 

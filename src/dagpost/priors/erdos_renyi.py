@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from dagpost._util.randomness import generator
+from dagpost._util.numerics import generator
 from dagpost.errors import InputError, positive
 from dagpost.graphs.random import erdos_renyi_dag
 from dagpost.priors.base import InDegreePrior

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dagpost._util.randomness import generator
+from dagpost._util.numerics import generator
 from dagpost.errors import InputError
 from dagpost.priors.base import ColumnTable, GraphPrior
 from dagpost.priors.constraints import Constraints

@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from dagpost._util.randomness import generator
+from dagpost._util.numerics import generator
 from dagpost.errors import positive, whole_number
 from dagpost.graphs.random import scale_free_dag
 from dagpost.priors.base import InDegreePrior

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 from jaxtyping import Float
 
-from dagpost.posterior.consensus import consensus
+from dagpost.posterior.features import consensus
 from dagpost.typing import Graph, Matrix
 
 LAID_OUT = 0.2

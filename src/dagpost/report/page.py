@@ -1,4 +1,7 @@
-"""The interactive report: one HTML file with everything inside, which asks nothing of any host."""
+"""The report as plain text.
+
+The interactive report: one HTML file with everything inside, which asks nothing of any host.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,38 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dagpost._util.atomic import check_target, write_atomically
+from dagpost._util.files import check_target, write_atomically
+from dagpost.errors import printable
 from dagpost.posterior import Posterior
 from dagpost.report import sections
 from dagpost.report.content import content_of
 from dagpost.report.trust import judged
+
+SHOWN = 0.01
+"""Edges less probable than this are left out of the table."""
+
+
+def text_report(summary: dict[str, Any]) -> str:
+    """What was done, how far to trust it, and every edge with some probability."""
+    lines = [
+        f"Posterior over causal graphs: {printable(summary['table'])}",
+        "",
+        f"rows      {summary['rows']}",
+        f"columns   {len(summary['names'])}",
+        f"model     {summary['model']}",
+        f"prior     {summary['prior']}",
+        f"method    {summary['method']}, seed {summary['seed']}, {summary['seconds']:.1f} s",
+        f"units     {'standardised' if summary['standardised'] else 'as in the table'}",
+        f"graphs    {summary['graphs']}, with {summary['expected_edges']:.1f} edges expected",
+    ]
+    if "verdict" in summary["info"]:
+        lines += ["", str(summary["info"]["verdict"])]
+    lines += ["", *(f"assumed   {what}: {text}" for what, text in summary["assumed"].items()), "", "probability  edge"]
+    shown = [e for e in summary["edges"] if e["probability"] >= SHOWN]
+    lines += [f"{e['probability']:11.3f}  {printable(e['cause'])} -> {printable(e['effect'])}" for e in shown]
+    lines.append(f"({len(summary['edges']) - len(shown)} edges with a probability below {SHOWN:g} are not listed)")
+    return "\n".join(lines) + "\n"
+
 
 SCRIPTS = (
     "tools.js", "lookup.js", "tooltip.js", "table.js", "details.js", "bends.js", "graph.js", "views.js", "heatmap.js",

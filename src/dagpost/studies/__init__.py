@@ -7,15 +7,12 @@ words fix its random numbers and the name of its result file. `perform` turns a 
 docs/results.md.
 """
 
-from dagpost.studies.collect import collect
-from dagpost.studies.declared import STUDIES, study_by_name
-from dagpost.studies.executors import Executor, cluster, here, processes, use_one_thread
+from dagpost.studies.collect import collect, unpack
+from dagpost.studies.experiments import STUDIES, study_by_name
 from dagpost.studies.page import renew_page
-from dagpost.studies.runner import chosen, numbered, run
-from dagpost.studies.store import Store
+from dagpost.studies.runner import Executor, chosen, cluster, here, numbered, processes, run, use_one_thread
 from dagpost.studies.study import Layout, Scale, Study, known_extras
-from dagpost.studies.task import Task
-from dagpost.studies.unpack import unpack
+from dagpost.studies.task import Store, Task
 
 __all__ = [
     "STUDIES",

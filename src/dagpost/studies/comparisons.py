@@ -9,11 +9,10 @@ from typing import Any
 
 from dagpost.errors import InputError, nearest
 from dagpost.inference.auto import STARTS
-from dagpost.studies.declared import study_by_name
-from dagpost.studies.labels import AS_PUBLISHED, place, shown
+from dagpost.studies.experiments import study_by_name
 from dagpost.studies.numbers import Number, Share, Tables, matching, of_metric
 from dagpost.studies.study import EXTRAS, Scale
-from dagpost.studies.tables import Row
+from dagpost.studies.tables import AS_PUBLISHED, Row, place, shown
 
 GRAPHS = ("erdos-renyi", "scale-free")
 WEIGHTS = {"": "equal", "+": "posterior"}

@@ -10,7 +10,7 @@ import numpy as np
 from dagpost.data import Dataset
 from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.graphs import is_acyclic
-from dagpost.inference.dibs.presets import published
+from dagpost.inference.dibs.settings import published
 from dagpost.models import BGe, LinearGaussian, MlpGaussian, MlpTheta, Model
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.priors import as_prior

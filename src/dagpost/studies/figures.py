@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
 
-from dagpost.studies.labels import HEADINGS, place, shown
 from dagpost.studies.study import Layout, Study
-from dagpost.studies.tables import Line, Row, summary
+from dagpost.studies.tables import HEADINGS, Line, Row, place, shown, summary
 
 WIDE = 100.0
 """Boxes whose largest value is so many times their smallest are drawn on a logarithmic axis."""

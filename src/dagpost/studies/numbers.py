@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from dagpost.errors import InputError, printable
-from dagpost.studies.collect import TABLE
-from dagpost.studies.declared import STUDIES, study_by_name
-from dagpost.studies.labels import AS_PUBLISHED
-from dagpost.studies.published import published
-from dagpost.studies.tables import DIGITS, Row, selected
-from dagpost.studies.unpack import read_rows
+from dagpost.studies.collect import TABLE, read_rows
+from dagpost.studies.experiments import STUDIES, study_by_name
+from dagpost.studies.tables import AS_PUBLISHED, DIGITS, Row, published, selected
 
 BENCHMARKS = Path("benchmarks", "results")
 """Tables of benchmarks, beside the folder of results."""

@@ -1,4 +1,13 @@
-"""From the results of tasks to tidy rows, their summary, CSV and Markdown."""
+"""Names of methods, models and graphs as tables and figures print them.
+
+The paper's own figures, as far as it gives numbers: `published.csv`, copied from its tables and text.
+
+Lorch, Rothfuss, Schölkopf and Krause, DiBS: Differentiable Bayesian Structure Learning, NeurIPS 2021. Results on
+simulated networks and the ablations are given as plots alone. Column `where` names the row by columns of our tables;
+what the paper calls DiBS is `dibs-paper` there, DiBS+ is `dibs-paper+`. Numbers of edges come from its text.
+
+From the results of tasks to tidy rows, their summary, CSV and Markdown.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +15,112 @@ import csv
 import io
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 from typing import Any, NamedTuple
 
-from dagpost.studies.labels import HEADINGS, SCORED, place, shown
-from dagpost.studies.published import published
 from dagpost.studies.study import Layout, Study
 from dagpost.studies.task import Task
+
+AS_PUBLISHED = "cdt, file order (as published)"
+"""The permuted consensus graph that the paper's Sachs tables rest on; see `measures/sachs.py`."""
+
+METHODS = {
+    "mc3": "MC³",
+    "m-mc3": "M-MC³",
+    "g-mc3": "G-MC³",
+    "bootstrap-pc": "BPC",
+    "bootstrap-ges": "BGES",
+    "bootstrap-pc*": "BPC*",
+    "bootstrap-ges*": "BGES*",
+    "dibs-lib": "DiBS (dibs-lib)",
+    "dibs-lib+": "DiBS+ (dibs-lib)",
+    "dibs-paper": "DiBS (dibs-paper)",
+    "dibs-paper+": "DiBS+ (dibs-paper)",
+    "dibs": "dibs",
+    "dibs+": "dibs+",
+    "auto": "auto",
+    "exact": "exact",
+}
+"""In the order in which they are listed. `dibs-paper` is our run with everything as published."""
+
+SCORED = ", cyclic runs scored as published"
+"""Ends the name of a method in rows whose means contain the runs without a DAG."""
+
+VALUES = {
+    "erdos-renyi": "Erdős–Rényi",
+    "scale-free": "scale-free",
+    "bge": "BGe",
+    "linear": "linear",
+    "mlp": "MLP",
+    "inner product": "inner product (k = d)",
+}
+
+HEADINGS = {
+    "method": "method",
+    "graphs": "graphs",
+    "model": "model",
+    "nodes": "d",
+    "particles": "M",
+    "latent": "k",
+    "truth": "scored against",
+    "feature": "edges",
+    "noise": "noise",
+}
+
+
+def shown(column: str, value: object) -> str:
+    """A value of a column as a person reads it."""
+    if column == "method":
+        name = str(value).removesuffix(SCORED)
+        return METHODS.get(name, name) + str(value)[len(name) :]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return VALUES.get(str(value), str(value))
+
+
+def place(column: str, value: object) -> float:
+    """Where a value comes in its column: methods in the order above, numbers by size, the rest as it came."""
+    if column == "method":
+        name = str(value).removesuffix(SCORED)
+        return list(METHODS).index(name) if name in METHODS else len(METHODS)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+@dataclass(frozen=True)
+class Published:
+    """One number of the paper; `sd` is None where it gives none."""
+
+    metric: str
+    where: tuple[tuple[str, str], ...]
+    mean: float
+    sd: float | None
+
+    def is_about(self, names: Mapping[str, Any]) -> bool:
+        """Whether a row of ours with these values is the same thing."""
+        return all(name in names and _same(names[name], value) for name, value in self.where)
+
+
+def _same(ours: Any, theirs: str) -> bool:
+    return float(theirs) == float(ours) if isinstance(ours, int | float) else str(ours) == theirs
+
+
+@lru_cache(maxsize=1)
+def _all() -> dict[str, tuple[Published, ...]]:
+    text = (resources.files("dagpost.studies") / "published.csv").read_text(encoding="utf-8")
+    out: dict[str, list[Published]] = {}
+    for row in csv.DictReader(text.splitlines()):
+        where = tuple((name, value) for name, _, value in (w.partition("=") for w in row["where"].split(";")))
+        sd = float(row["sd"]) if row["sd"] else None
+        out.setdefault(row["study"], []).append(Published(row["metric"], where, float(row["mean"]), sd))
+    return {study: tuple(numbers) for study, numbers in out.items()}
+
+
+def published(study: str) -> tuple[Published, ...]:
+    """What the paper gives in numbers for a study; nothing where it has plots alone."""
+    return _all().get(study, ())
+
 
 Row = dict[str, Any]
 DIGITS = 1

@@ -1,17 +1,25 @@
-"""A task: one run of one method on one data set, as plain data whose identity fixes every random number."""
+"""A task: one run of one method on one data set, as plain data whose identity fixes every random number.
+
+The folder of results: a file for each finished task, shared by all studies, and tables for each study.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from dagpost._util.files import write_atomically
+from dagpost.errors import InputError, printable
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is measured (`kind`, a name in `dagpost.studies.measures`), on which data, and what is run on them.
+    """What is measured (`kind`, a name in `dagpost.studies.experiments`), on which data, and what is run on them.
 
     `data` and `run` hold nothing but what JSON can hold. The data set depends on `data` alone, so that every method
     sees the same one; the method's random numbers depend on all of it.
@@ -76,3 +84,56 @@ def words(value: Any) -> str:
 def _seed(text: str) -> int:
     """31 bits, which every generator in use takes."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
+
+
+TASKS = "tasks"
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where results are kept. A task's file is there as a whole or not at all; so a crash loses what was running."""
+
+    folder: Path
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Store:
+        """The folder, made if need be, or an error that says why it cannot be used."""
+        folder = Path(path)
+        try:
+            (folder / TASKS).mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise InputError(f"{printable(folder)} is a file: give a folder with --out") from None
+        except OSError as error:
+            raise InputError(
+                f"{printable(folder)}: cannot be made ({error.strerror}): give another with --out"
+            ) from None
+        if not os.access(folder / TASKS, os.W_OK | os.X_OK):
+            raise InputError(f"{printable(folder)}: cannot be written to: give another with --out")
+        return cls(folder)
+
+    def path(self, task: Task) -> Path:
+        return self.folder / TASKS / f"{task.key}.json"
+
+    def get(self, task: Task) -> dict[str, Any] | None:
+        """The result of a finished task, None for one that is not; a damaged file counts as not finished."""
+        try:
+            found = json.loads(self.path(task).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        usable = isinstance(found, dict) and found.get("task") == task.as_dict() and "rows" in found
+        return found if usable else None
+
+    def put(self, task: Task, result: dict[str, Any]) -> None:
+        text = json.dumps({"task": task.as_dict(), **result}, indent=1)
+        write_atomically(self.path(task), text.encode(), overwrite=True)
+
+    def finished(self, tasks: Iterable[Task]) -> set[str]:
+        """Keys of the tasks that are done."""
+        return {task.key for task in tasks if self.get(task) is not None}
+
+    def write(self, study: str, name: str, content: str | bytes) -> Path:
+        """A file of a study, in place of what was there."""
+        folder = self.folder / study
+        folder.mkdir(exist_ok=True)
+        data = content.encode() if isinstance(content, str) else content
+        return write_atomically(folder / name, data, overwrite=True)

@@ -12,14 +12,13 @@ from dagpost.data import Dataset
 from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.inference.dibs import Snapshot, default_settings, infer_together, paper_settings
 from dagpost.inference.dibs.together import Outcome
-from dagpost.inference.mcmc.joint_together import joint_mc3_together
-from dagpost.inference.mcmc.thinning import Thinning
+from dagpost.inference.mcmc.joint import joint_mc3_together
+from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.posterior import Posterior
 from dagpost.priors import as_prior
-from dagpost.studies.executors import Executor, Results
-from dagpost.studies.measures import MEASURES
-from dagpost.studies.measures.fitting import Fitted, model_of, options_of, told
-from dagpost.studies.perform import perform
+from dagpost.studies.experiments import MEASURES
+from dagpost.studies.experiments.fitting import Fitted, model_of, options_of, told
+from dagpost.studies.runner import Executor, Results, perform
 from dagpost.studies.task import Task, words
 
 PRESETS = {"dibs-paper": paper_settings, "dibs": default_settings}

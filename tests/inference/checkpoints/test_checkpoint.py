@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dagpost._util import atomic
+from dagpost._util import files
 from dagpost.errors import CheckpointWarning, InputError
 from dagpost.inference.checkpoints import Checkpoint, State
 from tests.faults import OF_ONE_WRITE, Failing, flipped, truncated
@@ -49,10 +49,10 @@ def test_failures_at_any_call_leave_a_state(tmp_path, monkeypatch, onwards):
         with checkpoint.locked():
             for n in range(3):
                 checkpoint.save(state(n))
-            monkeypatch.setattr(atomic, "os", Failing(at, onwards))
+            monkeypatch.setattr(files, "os", Failing(at, onwards))
             with pytest.raises(OSError, match="No space"):
                 checkpoint.save(state(3))
-            monkeypatch.setattr(atomic, "os", os)
+            monkeypatch.setattr(files, "os", os)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 assert number_in(checkpoint.folder) in (2, 3)

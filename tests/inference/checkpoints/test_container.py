@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dagpost.inference.checkpoints.container import FRONT, LENGTH, MAGIC, Damaged, State, decode, encode, read
+from dagpost.inference.checkpoints.state import FRONT, LENGTH, MAGIC, Damaged, State, decode, encode, read
 
 RNG = np.random.default_rng(0)
 STATE = State(

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from dagpost.inference.checkpoints import Checkpoint
-from dagpost.inference.checkpoints.interruption import SIGNALS, noted_signals
+from dagpost.inference.checkpoints.recorder import SIGNALS, noted_signals
 
 ENDLESS = """
 import signal

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dagpost.inference.dibs.kernels import directions, squared_distances
+from dagpost.inference.dibs.svgd import directions, squared_distances
 
 RNG = np.random.default_rng(0)
 

@@ -6,8 +6,7 @@ import pytest
 from dagpost.graphs import all_dags, is_acyclic
 from dagpost.inference.exact.families import codes, log_weights, members
 from dagpost.inference.exact.layers import backward_pass, family_probabilities, log_subset_sums
-from dagpost.inference.exact.optimum import most_probable_graph
-from dagpost.inference.exact.sampling import draw_graphs
+from dagpost.inference.exact.sampling import draw_graphs, most_probable_graph
 
 
 def random_table(d, spread, seed):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dagpost.inference.mcmc.bitsets import insert, words_for
-from dagpost.inference.mcmc.families import empty_cache, find, store
+from dagpost.inference.mcmc.scoring import empty_cache, find, store
+from dagpost.inference.mcmc.structure import insert, words_for
 
 
 def random_family(rng, d):

@@ -8,10 +8,9 @@ import pytest
 import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags
-from dagpost.inference.mcmc.joint import joint_mc3, possible, propose
-from dagpost.inference.mcmc.joint_together import joint_mc3_together
+from dagpost.inference.mcmc.joint import joint_mc3, joint_mc3_together, possible, propose
+from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.inference.mcmc.structure import neighbours, structure_of
-from dagpost.inference.mcmc.thinning import Thinning
 
 
 @pytest.mark.parametrize("d", [3, 4])

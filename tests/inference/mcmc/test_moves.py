@@ -8,8 +8,8 @@ from scipy.stats import chi2
 import dagpost as dp
 from dagpost.graphs import all_dags
 from dagpost.inference.mcmc.ensembles import KINDS, advance, forget, recipe, start
+from dagpost.inference.mcmc.parent_sets import BLOCK
 from dagpost.inference.mcmc.scoring import scorer_for
-from dagpost.inference.mcmc.scratch import BLOCK
 from dagpost.models import as_model
 from dagpost.posterior import log_joint_of
 

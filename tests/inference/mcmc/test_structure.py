@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from dagpost.graphs import all_dags, is_acyclic
-from dagpost.inference.mcmc.bitsets import has
-from dagpost.inference.mcmc.structure import add_edge, has_detour, neighbours, remove_edge, structure_of, to_matrix
+from dagpost.inference.mcmc.structure import add_edge, has, has_detour, neighbours, remove_edge, structure_of, to_matrix
 
 
 def matrix(sets, d):

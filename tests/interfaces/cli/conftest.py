@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dagpost.interfaces.cli import environment, main
+from dagpost.interfaces.cli import main
+from dagpost.interfaces.cli import options as environment
 
 
 class Ended(NamedTuple):

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from dagpost.interfaces.cli import study as command
-from dagpost.studies import STUDIES, executors, runner
+from dagpost.studies import STUDIES, runner
+from dagpost.studies import runner as executors
 
 SMALL = ["study", "bge-20", "--smoke", "--seeds", 1, "--only", "method=mc3", "--workers", 1]
 

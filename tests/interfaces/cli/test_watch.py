@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.interfaces.cli import inference, watch
+from dagpost.interfaces.cli import fit as inference
+from dagpost.interfaces.cli import watch
 
 rich_console = pytest.importorskip("rich.console")
 

@@ -18,15 +18,15 @@ import numpy as np
 from jaxtyping import Float
 
 from dagpost._util.clock import Clock
+from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import progress_bar
-from dagpost._util.randomness import generator, key_from_seed
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.bootstrap.pc import pc_search
 from dagpost.inference.checkpoints import State
-from dagpost.inference.checkpoints.section import Sections, section_of
+from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.models import LinearGaussian, Model
 from dagpost.models.linear_gaussian import LinearTheta
 from dagpost.posterior import Posterior, log_joint_of

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagpost._util.atomic import PARTIAL, write_atomically
-from dagpost._util.locking import hold
+from dagpost._util.files import PARTIAL, hold, write_atomically
 from dagpost.errors import CheckpointWarning, InputError, positive
-from dagpost.inference.checkpoints.container import Damaged, State, encode, read
+from dagpost.inference.checkpoints.state import Damaged, State, encode, read
 
 SLOTS = ("state-0", "state-1")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dagpost._util.versions import PACKAGE, versions_of
+from dagpost._util.environment import PACKAGE, versions_of
 
 LIBRARIES = ("numpy", "jax", "jaxlib", "numba", "optax")
 

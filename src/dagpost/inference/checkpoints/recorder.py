@@ -1,20 +1,112 @@
-"""The run that saves itself: sections report what they have reached, the recorder decides when to write it down."""
+"""What a loop knows of checkpoints: where it was left, what it has reached, and when to stop.
+
+Ctrl-C and SIGTERM as a note that loops read when it suits them.
+
+The run that saves itself: sections report what they have reached, the recorder decides when to write it down.
+"""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+from typing import Any, Protocol
 
 from dagpost._util.clock import Clock, Pace
 from dagpost.errors import CheckpointWarning, InputError
 from dagpost.inference.checkpoints.checkpoint import Checkpoint
-from dagpost.inference.checkpoints.container import State
 from dagpost.inference.checkpoints.fingerprint import differences
-from dagpost.inference.checkpoints.interruption import Interrupted, Note, noted_signals
-from dagpost.inference.checkpoints.section import Section, Snapshot
+from dagpost.inference.checkpoints.state import State
+
+Snapshot = Callable[[], State]
+"""Gives a state, the same one however late it is called."""
+
+
+class Section:
+    """One stage of a run. As it stands it keeps nothing and never interferes: for runs without checkpoints."""
+
+    found: State | None = None
+    """Where the stage was left, if it was begun before."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run has been told to end."""
+        return False
+
+    def reached(self, snapshot: Snapshot) -> None:
+        """A boundary: this is where the stage can be taken up again."""
+
+    def check(self) -> None:
+        """Between boundaries: end here if told to; the state of the last boundary is saved."""
+
+    def parts(self, total: int, clock: Clock | None = None) -> Iterator[int]:
+        """An amount of work in parts that are short enough to be interrupted in between; they end with the clock."""
+        if clock is not None and clock.limit is not None:
+            yield from Pace().parts(total, clock)
+        elif total > 0:
+            yield total
+
+
+NOWHERE = Section()
+
+
+class Sections(Protocol):
+    """Who hands out sections."""
+
+    def section(self, name: str) -> Section: ...
+
+
+def section_of(sections: Sections | None, name: str) -> Section:
+    """The stage of this name, of a run that may have no checkpoints."""
+    return NOWHERE if sections is None else sections.section(name)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was told to end and has saved its state first; `exit_code` is 130 after Ctrl-C, 143 after SIGTERM."""
+
+    def __init__(self, message: str, number: int = signal.SIGINT):
+        super().__init__(message)
+        self.exit_code = 128 + number
+
+
+class Note:
+    """The number of the signal that came, or 0."""
+
+    number: int = 0
+
+
+@contextmanager
+def noted_signals() -> Iterator[Note]:
+    """Signals are noted instead of ending the process; a second one does what it always did.
+
+    Handlers can be set in the main thread only: elsewhere signals stay as they are. So do ignored ones.
+    """
+    note = Note()
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {s: h for s in SIGNALS if (h := signal.getsignal(s)) not in (signal.SIG_IGN, None)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def write_down(number: int, frame: FrameType | None) -> None:
+        note.number = number
+        restore()
+
+    try:
+        for number in before:
+            signal.signal(number, write_down)
+        yield note
+    finally:
+        restore()
 
 
 class Recorder:

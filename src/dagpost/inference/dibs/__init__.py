@@ -3,9 +3,16 @@
 from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.inference import infer
 from dagpost.inference.dibs.latent import InnerProduct, ScalarEmbedding
-from dagpost.inference.dibs.presets import default_settings, paper_settings
-from dagpost.inference.dibs.schedules import Constant, Geometric, Linear, Reheated
-from dagpost.inference.dibs.settings import RmsProp, Settings
+from dagpost.inference.dibs.settings import (
+    Constant,
+    Geometric,
+    Linear,
+    Reheated,
+    RmsProp,
+    Settings,
+    default_settings,
+    paper_settings,
+)
 from dagpost.inference.dibs.svgd import Snapshot
 from dagpost.inference.dibs.together import infer_together
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import jax
 
 from dagpost._util.clock import Clock
+from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
-from dagpost._util.randomness import key_from_seed
 from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
-from dagpost.inference.checkpoints.section import Sections, section_of
+from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.dibs.particles import to_posterior
 from dagpost.inference.dibs.settings import Settings
 from dagpost.inference.dibs.svgd import Callback, State, initial_state, run, snapshot

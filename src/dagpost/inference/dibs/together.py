@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 from dagpost._util.compiling import jitted
+from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
-from dagpost._util.randomness import key_from_seed
 from dagpost.data import Dataset
+from dagpost.data.checks import check_alike, member, stacked
 from dagpost.errors import AllCyclic, InputError, RunError
-from dagpost.inference.batches import check_alike, member, stacked
 from dagpost.inference.dibs.inference import prepare
 from dagpost.inference.dibs.particles import to_posterior
 from dagpost.inference.dibs.settings import Settings

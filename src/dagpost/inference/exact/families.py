@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dagpost._util.memory import cached_by_value
+from dagpost._util.environment import cached_by_value
 from dagpost.errors import InputError
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import evidence_of_subsets

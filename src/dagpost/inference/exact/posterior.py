@@ -13,17 +13,21 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from dagpost._util.memory import available_memory
-from dagpost._util.numerics import log_normalised, log_sum
+from dagpost._util.environment import available_memory
+from dagpost._util.numerics import generator, key_from_seed, log_normalised, log_sum
 from dagpost._util.progress import progress_bar
-from dagpost._util.randomness import generator, key_from_seed
 from dagpost.data import Dataset, as_dataset, check_for_inference
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import all_dags
-from dagpost.inference.exact.families import codes, evidence_table, log_weights, members, prior_table
+from dagpost.inference.exact.families import (
+    codes,
+    evidence_table,
+    log_weights,
+    members,
+    prior_table,
+)
 from dagpost.inference.exact.layers import Layers, backward_pass, family_probabilities, memory_bytes, work
-from dagpost.inference.exact.optimum import most_probable_graph
-from dagpost.inference.exact.sampling import draw_graphs
+from dagpost.inference.exact.sampling import draw_graphs, most_probable_graph
 from dagpost.models import Model, Statistics, as_model
 from dagpost.posterior import Expectation, ParentSet, Posterior, log_joint_of, log_prior_of
 from dagpost.posterior.provenance import with_provenance

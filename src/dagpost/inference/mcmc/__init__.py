@@ -1,5 +1,5 @@
 """Structure MCMC: chains over DAGs for models with closed-form evidence and priors that decompose."""
 
-from dagpost.inference.mcmc.equilibrate import equilibrated
+from dagpost.inference.mcmc.mc3 import equilibrated
 
 __all__ = ["equilibrated"]

@@ -22,15 +22,12 @@ from numba import njit
 
 from dagpost._util.clock import Clock
 from dagpost.inference.checkpoints import NOWHERE, Section
-from dagpost.inference.mcmc.bitsets import copy_row, holds, words_for
 from dagpost.inference.mcmc.exchange import exchange_move
-from dagpost.inference.mcmc.families import FamilyCache, empty_cache, store
 from dagpost.inference.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
-from dagpost.inference.mcmc.random_numbers import accepts
+from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, accepts, scratch_for
 from dagpost.inference.mcmc.relocation import relocation_move
-from dagpost.inference.mcmc.scoring import Scoring, score
-from dagpost.inference.mcmc.scratch import ACCEPTED, MISSING, scratch_for
-from dagpost.inference.mcmc.structure import Structure, structure_of
+from dagpost.inference.mcmc.scoring import FamilyCache, Scoring, empty_cache, score, store
+from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structure_of, words_for
 from dagpost.typing import Graphs
 
 KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")

@@ -21,11 +21,9 @@ import numpy as np
 from numba import njit
 
 from dagpost._util.numerics import exponentiate
-from dagpost.inference.mcmc.bitsets import copy, copy_row, discard, has, holds, insert
-from dagpost.inference.mcmc.random_numbers import below, random_pair, uniform
+from dagpost.inference.mcmc.parent_sets import ACCEPTED, BLOCK, MISSING, REJECTED, below, random_pair, uniform
 from dagpost.inference.mcmc.scoring import log_weight, rescore, score
-from dagpost.inference.mcmc.scratch import ACCEPTED, BLOCK, MISSING, REJECTED
-from dagpost.inference.mcmc.structure import set_parents
+from dagpost.inference.mcmc.structure import copy, copy_row, discard, has, holds, insert, set_parents
 
 
 @njit(cache=True)

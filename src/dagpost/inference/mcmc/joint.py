@@ -3,10 +3,13 @@
 M-MC³ proposes a neighbouring DAG and a random-walk step of the parameters in one Metropolis-Hastings move; G-MC³ takes
 turns (Metropolis within Gibbs). The parameters of absent edges are part of the state and follow their prior, so that
 the dimension stays the same and integrating them out leaves `p(G, Theta | D)`.
+
+M-MC³ or G-MC³ on many data sets of one shape at once: a step is short, so most of its time is starting it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -17,17 +20,18 @@ from jax import lax
 
 from dagpost._util.clock import Clock
 from dagpost._util.compiling import jitted
+from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
-from dagpost._util.randomness import key_from_seed
 from dagpost.data import Dataset
+from dagpost.data.checks import check_alike, member, stacked
 from dagpost.errors import InputError, positive
 from dagpost.inference.checkpoints import State
-from dagpost.inference.checkpoints.section import Sections, section_of
-from dagpost.inference.checkpoints.trees import packed, unpacked
-from dagpost.inference.mcmc.thinning import Thinning
+from dagpost.inference.checkpoints.recorder import Sections, section_of
+from dagpost.inference.checkpoints.state import packed, unpacked
+from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.models import Model
 from dagpost.posterior import Posterior, log_joint_of
-from dagpost.posterior.chains import CHAIN_LENGTHS
+from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Theta
 
@@ -245,3 +249,43 @@ def _restored(found: State, like: Chain) -> tuple[Chain, list[Any], list[Any], i
     theta = jax.tree.map(np.asarray, unpacked(stacked, found.arrays, "theta"))
     thetas = [jax.tree.map(lambda leaf, m=m: leaf[m], theta) for m in range(count)]
     return chain, list(found.arrays["graphs"]), thetas, found.facts["warmed"]
+
+
+def joint_mc3_together(
+    data: Sequence[Dataset], model: Model, prior: GraphPrior, *, variant: Literal["m", "g"], particles: int,
+    seeds: Sequence[int], thinning: Thinning, progress: bool | None = None,
+) -> list[Posterior]:  # fmt: skip
+    """What `joint_mc3` gives for each data set and its seed, up to rounding."""
+    check_alike(data, seeds)
+    d = data[0].nodes
+    scale = starting_scale(variant, model, d)
+    kernel, least = kernel_of(model, prior, variant, thinning), float(np.log(scale))
+    each_stats = [jax.tree.map(jnp.asarray, model.summarise(one)) for one in data]
+    chains = stacked([first_chain(kernel, d, stats, seed, scale) for stats, seed in zip(each_stats, seeds)])
+    stats = stacked(each_stats)
+    warm_up, total = thinning.warm_up(), thinning.steps(particles)
+    graphs, thetas = [], []
+    with progress_bar(f"{variant}-mc3, {total:,} steps, {len(data)} data sets", total, progress) as advance:
+        for part, count in enumerate(warm_up):
+            chains = _several(kernel, chains, stats, count, adaptation(part, len(warm_up)), least)
+            jax.block_until_ready(chains)
+            advance(count)
+        chains = chains._replace(accepted=jnp.zeros(len(data)), tried=jnp.zeros(len(data)))
+        for _ in range(particles):
+            chains = _several(kernel, chains, stats, thinning.thin, 0.0, least)
+            graphs.append(np.asarray(chains.graph) > 0.5)
+            thetas.append(jax.tree.map(np.asarray, chains.theta))
+            advance(thinning.thin)
+    drawn = np.stack(graphs, axis=1)
+    drawn_theta = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *thetas)
+    last = jax.tree.map(np.asarray, chains._replace(key=()))
+    return [
+        joint_posterior(kernel, one, drawn[k], member(drawn_theta, k), thinning, member(last, k))
+        for k, one in enumerate(data)
+    ]
+
+
+@partial(jitted, static_argnums=0)
+def _several(kernel: Kernel, chains: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
+    several = lambda chain, stats: several_steps(kernel, chain, stats, count, adapt_rate, least_log_scale)  # noqa: E731
+    return jax.vmap(several)(chains, stats)

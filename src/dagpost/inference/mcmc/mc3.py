@@ -1,26 +1,96 @@
-"""Structure MCMC as the paper runs it: one chain, one edge at a time, no tempering (MC³; Madigan and York, 1995)."""
+"""How the paper keeps samples of a single chain: a burn-in, then one sample every so many steps.
+
+Graphs from elsewhere, moved towards the posterior.
+
+Structure MCMC as the paper runs it: one chain, one edge at a time, no tempering (MC³; Madigan and York, 1995).
+"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, Literal
 
 import jax
 import numpy as np
 
 from dagpost._util.clock import Clock
-from dagpost._util.progress import progress_bar
-from dagpost._util.randomness import generator, key_from_seed
+from dagpost._util.numerics import generator, key_from_seed
+from dagpost._util.progress import Advance, progress_bar
 from dagpost.data import Dataset
-from dagpost.inference.checkpoints import State
-from dagpost.inference.checkpoints.section import Sections, section_of
+from dagpost.errors import InputError, nearest, whole_number
+from dagpost.inference.checkpoints import NOWHERE, Section, State
+from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.ensembles import forget, moved, restored, saved, start
 from dagpost.inference.mcmc.scoring import scorer_for
-from dagpost.inference.mcmc.thinning import Thinning
-from dagpost.models import Model
+from dagpost.models import Model, Statistics
 from dagpost.posterior import Posterior, posterior_of_draws
-from dagpost.posterior.chains import CHAIN_LENGTHS
+from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
-from dagpost.typing import Graph
+from dagpost.typing import Graph, Graphs, Key
+
+RATIOS = ("approximate", "exact")
+
+
+@dataclass(frozen=True)
+class Thinning:
+    """The published numbers of steps; `neighbourhood` says whether the ratio of neighbourhood sizes is taken to be one,
+    as published, or computed."""
+
+    burn_in: int = 100_000
+    thin: int = 10_000
+    neighbourhood: Literal["approximate", "exact"] = "approximate"
+
+    def __post_init__(self):
+        whole_number("burn_in", self.burn_in, least=0)
+        whole_number("thin", self.thin, least=1)
+        if self.neighbourhood not in RATIOS:
+            raise InputError(f"neighbourhood={self.neighbourhood!r}: {nearest(str(self.neighbourhood), RATIOS)}")
+
+    def steps(self, samples: int) -> int:
+        """Total steps."""
+        return self.burn_in + samples * self.thin
+
+    def warm_up(self) -> list[int]:
+        """The burn-in in parts of at most `thin` steps, so that progress can be shown."""
+        return [min(self.thin, self.burn_in - done) for done in range(0, self.burn_in, self.thin)]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What a posterior says of it."""
+        return {"burn_in": self.burn_in, "thin": self.thin, "neighbourhood": self.neighbourhood}
+
+    def ended(self, kept: int, wanted: int) -> dict[str, Any]:
+        """What a posterior says of a chain that its time limit has ended; nothing of one that kept all samples."""
+        if kept == wanted:
+            return {}
+        text = f"The time limit ended the chain with {kept} of {wanted} samples: do not trust it, give it more time."
+        return {"ended_by": "limit", "verdict": text}
+
+
+def equilibrated(
+    graphs: Graphs, moves: int, model: Model, prior: GraphPrior, stats: Statistics, key: Key,
+    advance_bar: Advance = lambda amount: None, section: Section = NOWHERE, clock: Clock | None = None,
+) -> tuple[Graphs, int]:  # fmt: skip
+    """Each DAG after this many Metropolis moves of its own, which leave `p(G | D)` as it is, and the smallest number
+    that one has made: fewer, when the clock does not leave the time."""
+    scoring = scorer_for(model, prior, stats, graphs.shape[-1])
+    seeds = generator(key).integers(2**63, size=len(graphs))
+    at_once = 2 * (os.cpu_count() or 1)
+    out = np.empty((0, *graphs.shape[1:]), np.bool_) if section.found is None else section.found.arrays["graphs"]
+    advance_bar(len(out))
+    fewest = moves
+    while len(out) < len(graphs):
+        share = at_once / (len(graphs) - len(out))
+        timer = None if clock is None else clock.until(min(share, 0.95))
+        some = slice(len(out), len(out) + at_once)
+        chains = [start(graph[None], scoring, seed, 1 << 15) for graph, seed in zip(graphs[some], seeds[some])]
+        out = np.concatenate([out, moved(chains, scoring, "pair", moves, section, timer)])
+        fewest = min(fewest, *(int(chain.tried.sum()) for chain in chains))
+        advance_bar(len(chains))
+        section.reached(partial(State, {"graphs": out}, {}))
+    return out, fewest
 
 
 def mc3(

@@ -20,12 +20,29 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dagpost.inference.mcmc.bitsets import copy_row, count, discard, holds, insert
-from dagpost.inference.mcmc.parent_sets import draw_parents
-from dagpost.inference.mcmc.random_numbers import accepts, below, random_pair, uniform
+from dagpost.inference.mcmc.parent_sets import (
+    ACCEPTED,
+    MISSING,
+    REJECTED,
+    accepts,
+    below,
+    draw_parents,
+    random_pair,
+    uniform,
+)
 from dagpost.inference.mcmc.scoring import score
-from dagpost.inference.mcmc.scratch import ACCEPTED, MISSING, REJECTED
-from dagpost.inference.mcmc.structure import add_edge, has_detour, neighbours, remove_edge, set_parents
+from dagpost.inference.mcmc.structure import (
+    add_edge,
+    copy_row,
+    count,
+    discard,
+    has_detour,
+    holds,
+    insert,
+    neighbours,
+    remove_edge,
+    set_parents,
+)
 
 
 @njit(cache=True, inline="always")

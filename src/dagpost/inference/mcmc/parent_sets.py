@@ -1,14 +1,93 @@
-"""Drawing the parents of a node from their conditional distribution, given where the other edges are."""
+"""What moves share: how they end, and the memory they work in.
+
+Random numbers of a chain, with their state in the open: a run can be stopped and continued anywhere.
+
+SplitMix64 (Steele, Lea and Flood, 2014): one word of state, a counter and a mix; passes BigCrush.
+
+Drawing the parents of a node from their conditional distribution, given where the other edges are.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from dagpost._util.numerics import log_add
-from dagpost.inference.mcmc.bitsets import clear, copy_row, insert
-from dagpost.inference.mcmc.random_numbers import uniform
 from dagpost.inference.mcmc.scoring import log_weight, score
+from dagpost.inference.mcmc.structure import clear, copy_row, insert
+
+ACCEPTED, REJECTED, MISSING = 1, 0, -1
+BLOCK = 5
+"""Parents that can change hands at once in an exchange; their sets are weighed one by one."""
+
+
+class Scratch(NamedTuple):
+    """Memory that moves reuse, and the family that Python is asked for (node + 1, then its parents)."""
+
+    wanted: np.ndarray  # (1 + words,)
+    first: np.ndarray  # (words,)
+    second: np.ndarray  # (words,)
+    sets: np.ndarray  # (9, words) more sets; the first is empty
+    drawn: np.ndarray  # (3, 2) scores
+    allowed: np.ndarray  # (d,)
+    chosen: np.ndarray  # (d + 1,)
+    parents: np.ndarray  # (d,)
+    lower: np.ndarray  # (d, d)
+    own: np.ndarray  # (1,) random numbers that are not the chain's
+    weights: np.ndarray  # (4, sets) of parents that are exchanged
+    largest: np.ndarray  # (4,) of each row
+    cuts: np.ndarray  # (d + 1,) log weights of the places of a node
+    sums: np.ndarray  # (2, sets) of supersets, for each direction
+
+
+@njit(cache=True)
+def scratch_for(wanted, d, words):
+    """Scratch for graphs of d nodes."""
+    return Scratch(
+        wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
+        np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), np.zeros(d, np.int64), np.zeros((d, d)),
+        np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
+        np.zeros((2, 1 << BLOCK)),
+    )  # fmt: skip
+
+
+@njit(cache=True, inline="always")
+def next_word(state):
+    """64 random bits; `state` is an array of one word."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    x = state[0]
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, inline="always")
+def uniform(state):
+    """A number in [0, 1) with 53 random bits."""
+    return np.float64(next_word(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True, inline="always")
+def below(state, n):
+    """One of 0, …, n - 1; the 53 bits make the bias smaller than n / 2^53."""
+    return np.int64(uniform(state) * n)
+
+
+@njit(cache=True, inline="always")
+def random_pair(state, n):
+    """Two different ones of 0, …, n - 1, in either order."""
+    first = below(state, n)
+    second = below(state, n - 1)
+    return first, second + (second >= first)
+
+
+@njit(cache=True, inline="always")
+def accepts(state, log_ratio):
+    """Metropolis: True with probability `min(1, exp(log_ratio))`. A ratio of NaN is never accepted."""
+    return log_ratio >= 0 or uniform(state) < np.exp(log_ratio)
+
 
 NEGLIGIBLE = 45.0  # nats below the sum so far: a share of 3e-20
 

@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Float
 
 from dagpost._util.clock import Clock
+from dagpost._util.numerics import generator
 from dagpost._util.progress import progress_bar
-from dagpost._util.randomness import generator
 from dagpost.errors import positive, whole_number
 from dagpost.inference.checkpoints import NOWHERE, Section, State
-from dagpost.inference.checkpoints.section import Sections, section_of
+from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.diagnostics import Diagnostics, diagnose, edge_errors
 from dagpost.inference.mcmc.ensembles import (
     KINDS,
@@ -31,7 +31,7 @@ from dagpost.inference.mcmc.ensembles import (
 )
 from dagpost.inference.mcmc.scoring import Scoring, scorer_for
 from dagpost.models import Model, Statistics
-from dagpost.posterior.chains import CHAIN_LENGTHS
+from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 

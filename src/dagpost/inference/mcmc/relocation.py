@@ -18,11 +18,19 @@ import numpy as np
 from numba import njit
 
 from dagpost._util.numerics import exponentiate
-from dagpost.inference.mcmc.bitsets import clear, copy_row, count, has, holds, insert
-from dagpost.inference.mcmc.random_numbers import below, next_word, uniform
+from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, REJECTED, below, next_word, uniform
 from dagpost.inference.mcmc.scoring import log_weight, rescore, score
-from dagpost.inference.mcmc.scratch import ACCEPTED, MISSING, REJECTED
-from dagpost.inference.mcmc.structure import add_edge, remove_edge, set_parents
+from dagpost.inference.mcmc.structure import (
+    add_edge,
+    clear,
+    copy_row,
+    count,
+    has,
+    holds,
+    insert,
+    remove_edge,
+    set_parents,
+)
 
 
 @njit(cache=True)

@@ -14,7 +14,7 @@ import typer
 
 from dagpost import __version__
 from dagpost.errors import InputError, RunError
-from dagpost.interfaces.cli import bench, exact, fit, report, show, simulate, study
+from dagpost.interfaces.cli import fit, report, simulate, study
 from dagpost.interfaces.cli.messages import complain, emit, plain_warnings, say
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -24,12 +24,12 @@ UsageFault: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__
 
 app = typer.Typer(name="dagpost", rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command("fit", epilog=fit.FIT_EXAMPLES)(fit.fit)
-app.command("exact", epilog=exact.EXACT_EXAMPLES)(exact.exact)
-app.command("show", epilog=show.SHOW_EXAMPLES)(show.show)
+app.command("exact", epilog=fit.EXACT_EXAMPLES)(fit.exact)
+app.command("show", epilog=report.SHOW_EXAMPLES)(report.show)
 app.command("report", epilog=report.REPORT_EXAMPLES)(report.report)
 app.command("simulate", epilog=simulate.SIMULATE_EXAMPLES)(simulate.simulate)
 app.command("study", epilog=study.EXAMPLES)(study.study)
-app.command("bench", epilog=bench.BENCH_EXAMPLES)(bench.bench)
+app.command("bench", epilog=simulate.BENCH_EXAMPLES)(simulate.bench)
 
 
 @app.callback(invoke_without_command=True)

@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dagpost._util.atomic import write_atomically
-from dagpost._util.locking import hold
+from dagpost._util.files import hold, write_atomically
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli.messages import as_json
 

@@ -1,15 +1,18 @@
-"""`dagpost report`: a finished run as an interactive page, as text and as a figure."""
+"""`dagpost report`: a finished run as an interactive page, as text and as a figure.
+
+`dagpost show`: the edges of a finished run.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dagpost.errors import InputError, printable
+from dagpost.errors import InputError, printable, whole_number
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.environment import prepare
-from dagpost.interfaces.cli.messages import say
+from dagpost.interfaces.cli.messages import as_json, emit, say
+from dagpost.interfaces.cli.options import prepare
 from dagpost.interfaces.cli.output import PAGE, POSTERIOR, output_folder, read_posterior, read_summary, write
 
 REPORT_EXAMPLES = """Examples:
@@ -60,3 +63,49 @@ def report(
         else:
             say(f"no {FIGURE}: matplotlib is not installed; pip install 'dagpost[report]' brings it")
     say(f"written to {printable(folder)}: {', '.join(written)}", quiet)
+
+
+SHOW_EXAMPLES = """Examples:
+
+\b
+  dagpost show run
+  dagpost show run --top 10 --min-probability 0.5
+  dagpost show run --json | jq -r '.[] | [.cause, .effect] | @tsv'
+"""
+
+
+def show(
+    run: o.Run,
+    top: Annotated[int, typer.Option(help="At most so many edges.")] = 20,
+    min_probability: Annotated[float, typer.Option(help="Only edges at least this probable.")] = 0.05,
+    json: o.Json = False,
+) -> None:
+    """Print the most probable edges of a run."""
+    whole_number("--top", top, least=1)
+    if not 0 <= min_probability <= 1:
+        raise InputError(f"--min-probability {min_probability}: give a number from 0 to 1")
+    summary = read_summary(run)
+    edges = [e for e in summary["edges"] if e["probability"] >= min_probability]
+    emit(as_json(edges[:top]) if json else table_of(edges[:top], len(edges), summary))
+
+
+def table_of(edges: list[dict[str, Any]], found: int, summary: dict[str, Any]) -> str:
+    """A table for the terminal; names cannot smuggle markup or control characters in."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("cause", "", "effect"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("probability", justify="right")
+    for edge in edges:
+        cells = (printable(edge["cause"]), "->", printable(edge["effect"]), f"{edge['probability']:.3f}")
+        table.add_row(*map(Text, cells))
+    console = Console(color_system=None)
+    with console.capture() as captured:
+        console.print(table)
+    more = f"{len(edges)} of {found} edges shown" if found > len(edges) else f"{found} edges"
+    verdict = summary.get("info", {}).get("verdict")
+    return captured.get().rstrip() + f"\n{more}" + (f". {printable(verdict)}" if verdict else "")

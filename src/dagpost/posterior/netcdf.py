@@ -1,0 +1,377 @@
+"""Settings as JSON and back: numbers, texts, containers, arrays, and dataclasses of dagpost.
+
+Reading builds nothing but the dataclasses and named tuples that are defined in `dagpost.models` and `dagpost.priors`,
+found by their name; there is no pickle and no evaluation of text.
+
+Parameters as named arrays and back: every leaf of theta gets the name of its place in the tree.
+
+The posterior as an xarray DataTree, laid out as ArviZ expects it.
+
+    /                 attributes: format, versions, and as JSON the model, the prior, the tree of theta, and `info`
+    /posterior        graph (chain, draw, cause, effect) and the leaves of theta (chain, draw, …); one chain
+    /sample_stats     log_weight, log_joint, multiplicity (chain, draw)
+    /edges            probability (cause, effect), where a method knows edges better than its draws do
+
+Draws can have unequal weights, which ArviZ does not look at: `GraphSample.resampled` gives draws of equal weight.
+
+GraphSample files: one netCDF file with everything, sealed by a checksum and written as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pkgutil
+import platform
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from importlib import import_module
+from math import isfinite, prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from dagpost._util.environment import versions_of
+from dagpost._util.files import check_target, write_atomically
+from dagpost._util.sealing import read_sealed, sealed
+from dagpost.errors import InputError, printable
+from dagpost.models import Model
+from dagpost.posterior.sample import GraphSample
+from dagpost.priors import GraphPrior
+from dagpost.typing import Theta
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+
+PACKAGES = ("dagpost.models", "dagpost.priors")
+HOME = "dagpost"
+
+
+class UnknownClass(InputError):
+    """The text names a class that is not one of dagpost's; `args` hold its name."""
+
+
+@lru_cache(maxsize=1)
+def known_classes() -> dict[str, type]:
+    """Dataclasses and named tuples of the models and priors, by name."""
+    found: dict[str, type] = {}
+    for package in PACKAGES:
+        home = import_module(package)
+        for entry in pkgutil.iter_modules(home.__path__, f"{package}."):
+            for name, value in vars(import_module(entry.name)).items():
+                if isinstance(value, type) and value.__module__ == entry.name and _has_fields(value):
+                    if name in found:
+                        raise TypeError(f"two classes of dagpost are called {name}")
+                    found[name] = value
+    return found
+
+
+def _has_fields(kind: type) -> bool:
+    return is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def home_of(kind: type) -> str:
+    """ "dagpost" for the classes that reading can build; the module of any other."""
+    return HOME if known_classes().get(kind.__name__) is kind else kind.__module__
+
+
+def field_values(value: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass or named tuple; None for anything else."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return value._asdict()  # type: ignore[attr-defined]
+    return None
+
+
+def encode(value: Any, opaque: Callable[[Any], Any] | None = None) -> Any:
+    """The value as plain JSON; what has no such form is given to `opaque`, or named by its class."""
+    if value is None or isinstance(value, str | bool | np.bool_):
+        return bool(value) if isinstance(value, np.bool_) else value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if isfinite(value) else {"float": str(float(value))}
+    content = field_values(value)
+    if content is not None:
+        kind = type(value)
+        return {
+            "class": kind.__name__,
+            "home": home_of(kind),
+            "fields": {k: encode(v, opaque) for k, v in content.items()},
+        }
+    if isinstance(value, list):
+        return [encode(v, opaque) for v in value]
+    if isinstance(value, tuple):
+        return {"tuple": [encode(v, opaque) for v in value]}
+    if isinstance(value, set | frozenset):
+        return {"set": [encode(v, opaque) for v in sorted(value, key=repr)]}
+    if isinstance(value, Mapping):
+        return {"dict": [[encode(k, opaque), encode(v, opaque)] for k, v in value.items()]}
+    if hasattr(value, "__array__") and np.asarray(value).dtype.kind in "biuf":
+        array = np.asarray(value)
+        return {"array": encode(array.reshape(-1).tolist()), "dtype": array.dtype.str, "shape": list(array.shape)}
+    return opaque(value) if opaque else {"class": type(value).__name__, "home": type(value).__module__}
+
+
+def decode(text: Any) -> Any:
+    """The value that `encode` was given."""
+    if isinstance(text, list):
+        return [decode(v) for v in text]
+    if not isinstance(text, dict):
+        return text
+    if "class" in text:
+        return _decode_class(text)
+    if "float" in text:
+        return float(text["float"])
+    if "tuple" in text:
+        return tuple(decode(v) for v in text["tuple"])
+    if "set" in text:
+        return frozenset(decode(v) for v in text["set"])
+    if "dict" in text:
+        return {decode(k): decode(v) for k, v in text["dict"]}
+    dtype = np.dtype(text["dtype"])
+    if dtype.kind not in "biuf":
+        raise ValueError(f"array of kind {dtype.kind!r}")
+    return np.array(decode(text["array"]), dtype=dtype).reshape(text["shape"])
+
+
+def known_class(text: Mapping[str, Any]) -> type:
+    """The class that an encoded object names, if it is one of dagpost's."""
+    kind = known_classes().get(text["class"]) if text["home"] == HOME else None
+    if kind is None:
+        raise UnknownClass(str(text["class"]))
+    return kind
+
+
+def _decode_class(text: dict[str, Any]) -> Any:
+    kind = known_class(text)
+    return kind(**{str(name): decode(value) for name, value in text["fields"].items()})
+
+
+NAME = re.compile(r"[A-Za-z0-9_.]+")
+
+
+class NamedLeaves(NamedTuple):
+    structure: dict[str, Any]  # JSON
+    arrays: dict[str, np.ndarray]
+
+
+class _Leaf(str):
+    """The name of a leaf, where the leaf itself would stand."""
+
+
+def split_theta(theta: Theta, draws: int) -> NamedLeaves:
+    """The arrays of theta by name, and the tree they came from."""
+    placed, tree = jax.tree_util.tree_flatten_with_path(theta)
+    names = []
+    for number, (path, _) in enumerate(placed):
+        name = ".".join(["theta", *(jax.tree_util.keystr((step,), simple=True) for step in path)])
+        names.append(name if NAME.fullmatch(name) and name not in names else f"theta.leaf{number}")
+    arrays = {name: np.asarray(leaf) for name, (_, leaf) in zip(names, placed)}
+    for name, array in arrays.items():
+        if array.ndim == 0 or len(array) != draws:
+            raise InputError(
+                f"{name} has shape {array.shape}: the parameters need one entry for each of {draws} graphs"
+            )
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize not in (1, 2, 4, 8) or array.dtype == np.float16:
+            raise InputError(
+                f"{name} holds {array.dtype}, which netCDF has no type for: convert it to float32 or float64"
+            )
+    described = _describe(tree.unflatten([_Leaf(name) for name in names]))
+    return NamedLeaves({"tree": described, "leaves": names}, arrays)
+
+
+def _describe(node: Any) -> Any:
+    if node is None or isinstance(node, _Leaf):
+        return None if node is None else {"leaf": str(node)}
+    content = field_values(node)
+    if content is not None and isinstance(node, tuple):
+        kind = type(node)
+        return {"class": kind.__name__, "home": home_of(kind), "fields": {k: _describe(v) for k, v in content.items()}}
+    if type(node) in (tuple, list):
+        return {type(node).__name__: [_describe(v) for v in node]}
+    if type(node) is dict and all(isinstance(key, str) for key in node):
+        return {"dict": {k: _describe(v) for k, v in node.items()}}
+    return {"class": type(node).__name__, "home": type(node).__module__, "fields": {}}
+
+
+def join_theta(named: NamedLeaves, model: Model, d: int) -> Theta:
+    """The tree again; one whose classes are the user's takes the form of `model.sample_theta`."""
+    try:
+        return _rebuild(named.structure["tree"], named.arrays)
+    except UnknownClass as unknown:
+        like = jax.eval_shape(lambda key: model.sample_theta(key, d), jax.random.key(0))
+        leaves, tree = jax.tree.flatten(like)
+        if len(leaves) != len(named.arrays):
+            raise InputError(
+                f"the parameters were a {unknown}, which the model's sample_theta does not return: give the same model"
+            ) from None
+        return tree.unflatten([named.arrays[name] for name in named.structure["leaves"]])
+
+
+def _rebuild(text: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if text is None:
+        return None
+    if "leaf" in text:
+        return arrays[text["leaf"]]
+    if "class" in text:
+        return known_class(text)(**{k: _rebuild(v, arrays) for k, v in text["fields"].items()})
+    if "dict" in text:
+        return {k: _rebuild(v, arrays) for k, v in text["dict"].items()}
+    if "list" in text:
+        return [_rebuild(v, arrays) for v in text["list"]]
+    return tuple(_rebuild(v, arrays) for v in text["tuple"])
+
+
+FORMAT = "dagpost posterior"
+FORMAT_VERSION = 1
+DRAW = ("chain", "draw")
+EDGE = ("cause", "effect")
+
+
+def to_tree(post: GraphSample) -> DataTree:
+    """The tree of a posterior; the data it came from are not part of it, only their hash in `info`."""
+    import xarray
+
+    names = list(post.names)
+    theta = split_theta(post.theta, len(post))
+    draws: dict[str, Any] = {"graph": ((*DRAW, *EDGE), post.graphs[None])}
+    for name, leaf in theta.arrays.items():
+        dimensions = [f"{name}_dim_{axis}" for axis in range(leaf.ndim - 1)]
+        draws[name] = ((*DRAW, *dimensions), leaf[None])
+    statistics = {"log_weight": post.log_weights, "log_joint": post.log_joint, "multiplicity": post.multiplicity}
+    count = {"chain": [0], "draw": np.arange(len(post))}
+    groups = {
+        "/": xarray.Dataset(attrs=_attributes(post, theta.structure)),
+        "/posterior": xarray.Dataset(draws, {**count, "cause": names, "effect": names}),
+        "/sample_stats": xarray.Dataset(
+            {name: (DRAW, value[None]) for name, value in statistics.items() if value is not None}, count
+        ),
+    }
+    if post.marginals is not None:
+        groups["/edges"] = xarray.Dataset({"probability": (EDGE, post.marginals)}, {"cause": names, "effect": names})
+    return xarray.DataTree.from_dict(groups)
+
+
+def _attributes(post: GraphSample, structure: dict[str, Any]) -> dict[str, Any]:
+    libraries = versions_of("jax", "numpy", "xarray", "h5netcdf")
+    texts = {
+        "model": encode(post.model),
+        "prior": encode(post.prior),
+        "theta": structure,
+        "info": encode(dict(post.info), opaque=lambda value: repr(value)[:200]),
+        "versions": {"python": platform.python_version(), **libraries},
+    }
+    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "creation_library": "dagpost"}
+    return {**head, **{name: json.dumps(text, allow_nan=False) for name, text in texts.items()}}
+
+
+def from_tree(tree: DataTree, model: Model | None = None, prior: GraphPrior | None = None) -> dict[str, Any]:
+    """The fields of the posterior that `to_tree` was given. A user-defined model or prior has to be given again."""
+
+    if tree.attrs.get("format") != FORMAT:
+        raise InputError("this is not a posterior as dagpost writes it")
+    if int(tree.attrs["format_version"]) > FORMAT_VERSION:
+        raise InputError(
+            f"written in format {tree.attrs['format_version']}, this version of dagpost reads up to {FORMAT_VERSION}: "
+            "install a newer one"
+        )
+    texts = {name: json.loads(tree.attrs[name]) for name in ("model", "prior", "theta", "info")}
+    found_model = _object("model", texts["model"], model)
+    groups = {name: child.to_dataset() for name, child in tree.children.items()}
+    draws = groups["posterior"]
+    names = tuple(str(name) for name in draws["cause"].values)
+    arrays = {name: draws[name].values[0] for name in texts["theta"]["leaves"]}
+
+    def statistic(name: str) -> Any:
+        found = groups["sample_stats"].get(name)
+        return None if found is None else found.values[0]
+
+    return dict(
+        graphs=draws["graph"].values[0],
+        log_weights=statistic("log_weight"),
+        names=names,
+        model=found_model,
+        prior=_object("prior", texts["prior"], prior),
+        theta=join_theta(NamedLeaves(texts["theta"], arrays), found_model, len(names)),
+        log_joint=statistic("log_joint"),
+        multiplicity=statistic("multiplicity"),
+        marginals=groups["edges"]["probability"].values if "edges" in groups else None,
+        info=decode(texts["info"]),
+    )
+
+
+def _object(role: str, text: dict[str, Any], given: Any) -> Any:
+    """The model or prior that a file names: built from its settings, or the one given if the file agrees with it."""
+    if given is not None:
+        if encode(given) != text:
+            raise InputError(f"the file was written with another {role}: {_shown(text)}, not {_shown(encode(given))}")
+        return given
+    try:
+        return decode(text)
+    except UnknownClass as unknown:
+        raise InputError(
+            f"the file was written with a {role} that is not part of dagpost, {unknown}: give it, "
+            f"dp.load(path, {role}={unknown}(…))"
+        ) from None
+
+
+def _shown(text: dict[str, Any]) -> str:
+    settings = ", ".join(f"{name}={json.dumps(value):.40}" for name, value in text.get("fields", {}).items())
+    return f"{text['class']}({settings})"
+
+
+LARGEST_BYTES = 8 * 2**30
+"""A larger file, or one whose arrays are larger, is refused before it is read."""
+
+
+def save(post: GraphSample, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write the posterior as netCDF (HDF5), laid out as this module says; xarray and ArviZ read it too."""
+    check_target(path, overwrite)
+    tree = to_tree(post)
+    packed = {"/posterior": {"graph": {"zlib": True, "complevel": 4}}}
+    return write_atomically(path, sealed(tree.to_netcdf(engine="h5netcdf", encoding=packed)), overwrite)
+
+
+def read_fields(
+    path: str | os.PathLike[str], model: Model | None, prior: GraphPrior | None, largest_bytes: int
+) -> dict[str, Any]:
+    """The fields of the saved posterior, or an error that says what is wrong with the file."""
+    shown = printable(Path(path).name) if isinstance(path, str | os.PathLike) else ""
+    content = io.BytesIO(read_sealed(path, largest_bytes))
+    try:
+        _check_sizes(content, largest_bytes)
+        import xarray
+
+        with xarray.open_datatree(content, engine="h5netcdf") as tree:
+            return from_tree(tree.load(), model, prior)
+    except InputError as error:
+        raise InputError(f"{shown}: {error}") from None
+    except Exception as error:  # whatever HDF5 or a foreign layout can raise
+        raise InputError(
+            f"{shown} is not a posterior as dagpost writes it ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _check_sizes(content: io.BytesIO, largest: int) -> None:
+    """Compressed arrays can be far larger than the file: add up what they say of themselves."""
+    import h5netcdf
+
+    def size(group) -> int:
+        own = sum(
+            prod(v.shape) * max(v.dtype.itemsize if hasattr(v.dtype, "itemsize") else 8, 1)
+            for v in group.variables.values()
+        )
+        return own + sum(size(part) for part in group.groups.values())
+
+    with h5netcdf.File(content, "r") as file:
+        total = size(file)
+    if total > largest:
+        raise InputError(f"its arrays have {total / 2**30:.3g} GiB, more than the limit of {largest / 2**30:.3g} GiB")

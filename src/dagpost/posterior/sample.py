@@ -1,0 +1,242 @@
+"""Weighted graphs with their parameters: the data that every posterior holds, its weights and edge probabilities.
+
+Draws of a Markov chain resemble their neighbours, so their mean is less precise than that of as many independent draws.
+A sample made of chains keeps its draws chain by chain, each in order of time, and records how many each has.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from dagpost._util.numerics import log_normalised, log_sum
+from dagpost.data import Dataset, Scaling
+from dagpost.data.dataset import check_names
+from dagpost.errors import InputError, WeightingWarning, nearest, printable
+from dagpost.graphs import is_acyclic
+from dagpost.models import Model
+from dagpost.priors import GraphPrior
+from dagpost.typing import Graphs, Theta
+
+NORMALISED = 1e-12
+"""Log weights whose sum is this close to 0 are left as they are."""
+CHAIN_LENGTHS = "chain_lengths"
+"""Key of `info` for the number of draws of every chain; absent where graphs are no draws of chains."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphSample:
+    """Weighted DAGs (and parameters): what every question to a posterior is asked of.
+
+    `graphs[m, i, j]` is True for i -> j. `log_weights` are normalised. `log_joint` holds the unnormalised
+    log posterior of each graph, `log p(G) + log p(Theta, D | G)`, in float64; for a model that has integrated
+    its parameters out it is `log p(G) + log p(D | G)`. `marginals` are edge probabilities sharper than the
+    weighted graphs give, where a method has them; they are used in place of the average. `data` are the data it was
+    fitted to, where they are at hand; they are not saved.
+    """
+
+    graphs: Graphs
+    log_weights: Float[np.ndarray, " m"]
+    names: tuple[str, ...]
+    model: Model
+    prior: GraphPrior
+    theta: Theta = ()
+    log_joint: Float[np.ndarray, " m"] | None = None
+    multiplicity: Int[np.ndarray, " m"] | None = None
+    marginals: Float[np.ndarray, "d d"] | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    data: Dataset | None = None
+
+    def __post_init__(self):
+        graphs = np.array(self.graphs, dtype=np.bool_)
+        if graphs.ndim != 3 or len(graphs) == 0:
+            raise InputError("a posterior needs at least one graph")
+        if not is_acyclic(graphs).all():
+            raise InputError(f"graph {int(np.argmin(is_acyclic(graphs)))} of the posterior has a cycle")
+        weights = np.array(self.log_weights, dtype=np.float64)
+        if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum(weights)):
+            raise InputError("log_weights must hold one number for each graph, not all of them -inf")
+        if abs(log_sum(weights)) > NORMALISED:  # so that weights read from a file keep their last bit
+            weights = log_normalised(weights)
+        names = check_names(self.names, graphs.shape[1])
+        for array in (graphs, weights):
+            array.setflags(write=False)
+        object.__setattr__(self, "graphs", graphs)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "log_weights", weights)
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def __repr__(self) -> str:
+        method = self.info.get("method", "posterior")
+        size = f"{len(self)} graphs on {self.nodes} nodes, {self.expected_edges:.1f} edges"
+        return f"{type(self).__name__}({method}: {size})"
+
+    @property
+    def nodes(self) -> int:
+        return self.graphs.shape[1]
+
+    @property
+    def weights(self) -> Float[np.ndarray, " m"]:
+        """Normalised weights."""
+        return np.exp(self.log_weights)
+
+    def with_info(self, **more: Any) -> Self:
+        """The same posterior with more to say about itself."""
+        return replace(self, info={**self.info, **more})
+
+    def index(self, node: str | int) -> int:
+        """The position of a node, given by name or by position."""
+        if isinstance(node, str):
+            if node not in self.names:
+                raise InputError(f"unknown node '{printable(node)}': {nearest(node, self.names)}")
+            return self.names.index(node)
+        if isinstance(node, bool) or not hasattr(node, "__index__") or not 0 <= node < self.nodes:
+            raise InputError(f"node {node!r}: there are {self.nodes} nodes, counted from 0")
+        return int(node)
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether the graphs are all DAGs with their exact probabilities, so that averages have no sampling error."""
+        return bool(self.info.get("exhaustive", False))
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the graphs are draws of the posterior itself, so that equal weights are the right ones."""
+        return bool(self.info.get("sample", False))
+
+    @property
+    def is_collapsed(self) -> bool:
+        """Whether graphs were inferred with their parameters integrated out: `log_joint` is `log p(G) p(D | G)`, and
+        `theta` holds a draw given each graph."""
+        return bool(self.info.get("collapsed", not jax.tree.leaves(self.theta)))
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """The recorded step from raw units to those of the fit, if the data were standardised."""
+        recorded = self.info.get("scaling")
+        if recorded is None:
+            return None if self.data is None else self.data.scaling
+        return Scaling(np.array(recorded["mean"]), np.array(recorded["scale"]))
+
+    def weighted(self, kind: Literal["uniform", "posterior"]) -> Self:
+        """The same graphs, weighted alike ("uniform", DiBS) or by their posterior ("posterior", DiBS+).
+
+        Posterior weights are proportional to `p(G) p(Theta, D | G)`, or to `p(G) p(D | G)` where the parameters are
+        integrated out; equal graphs are merged first (see `merged`), since their number carries no weight here.
+        "uniform" gives every graph the share of draws that it stands for.
+
+        Draws of the posterior itself (`is_sample`: MCMC, and DiBS particles that ended with Metropolis moves) are
+        already as frequent as they are probable. To weigh them by their posterior would count it twice, so
+        "posterior" leaves them as they are and says so in a `WeightingWarning`.
+
+        >>> import dagpost as dp
+        >>> data = dp.simulate(nodes=3, observations=50, seed=1).train
+        >>> post = dp.fit(data, method="dibs", particles=6, steps=50, moves=0)
+        >>> len(post), len(post.weighted("posterior")) <= 6
+        (6, True)
+        """
+        if kind == "uniform":
+            return replace(self, log_weights=np.log(self._multiplicity()), marginals=None)
+        if kind != "posterior":
+            raise InputError(f"unknown weighting {kind!r}: {nearest(str(kind), ['uniform', 'posterior'])}")
+        if self.is_sample:
+            warnings.warn(
+                f"the graphs of method {self.info.get('method')!r} are draws of the posterior and have the right "
+                "weights already: weighted('posterior') leaves them as they are",
+                WeightingWarning,
+                stacklevel=2,
+            )
+            return self
+        if self.log_joint is None:
+            raise InputError("this posterior does not know the log density of its graphs: weigh it uniformly")
+        merged = self.merged()
+        assert merged.log_joint is not None
+        info = with_chains(merged.info, None)
+        return replace(merged, log_weights=merged.log_joint, marginals=None, info=info)
+
+    def merged(self) -> Self:
+        """Equal graphs joined into one, their weights added up.
+
+        Parameters must be equal too where they were inferred together with the graph. Where they are integrated out
+        (`is_collapsed`) each copy of a graph has a fresh draw of them: copies are equal, and the first draw is kept.
+        """
+        told_apart = () if self.is_collapsed else jax.tree.leaves(self.theta)
+        parts = [np.asarray(leaf).reshape(len(self), -1) for leaf in (self.graphs, *told_apart)]
+        rows = [b"".join(part[m].tobytes() for part in parts) for m in range(len(self))]
+        first: dict[bytes, int] = {}
+        member = np.array([first.setdefault(row, len(first)) for row in rows])
+        if len(first) == len(self):
+            return self
+        keep = np.unique(member, return_index=True)[1]
+        weights = np.full(len(keep), -np.inf)
+        np.logaddexp.at(weights, member, self.log_weights)
+        return replace(
+            self,
+            graphs=self.graphs[keep],
+            log_weights=weights,
+            theta=jax.tree.map(lambda leaf: leaf[keep], self.theta),
+            log_joint=None if self.log_joint is None else self.log_joint[keep],
+            multiplicity=np.bincount(member, weights=self._multiplicity()).astype(np.int64),
+            info=with_chains(self.info, None),
+        )
+
+    def _multiplicity(self) -> np.ndarray:
+        return np.ones(len(self), dtype=np.int64) if self.multiplicity is None else self.multiplicity
+
+    @property
+    def edge_probabilities(self) -> pd.DataFrame:
+        """Probability of every edge; row i, column j for i -> j."""
+        return self.labelled(self.edge_marginals)
+
+    @property
+    def edge_marginals(self) -> Float[np.ndarray, "d d"]:
+        """The same as a bare array."""
+        if self.marginals is not None:
+            return np.array(self.marginals)
+        return np.einsum("m,mij->ij", self.weights, self.graphs, optimize=True)
+
+    @property
+    def expected_edges(self) -> float:
+        """Posterior mean of the number of edges."""
+        return float(self.edge_marginals.sum())
+
+    def labelled(self, matrix: np.ndarray) -> pd.DataFrame:
+        """A d x d matrix with the names of the columns on both sides."""
+        return pd.DataFrame(matrix, index=list(self.names), columns=list(self.names))
+
+    def edge_table(self) -> pd.DataFrame:
+        """Edges with their probability, most probable first.
+
+        >>> import dagpost as dp
+        >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
+        >>> list(post.edge_table().columns)
+        ['cause', 'effect', 'probability']
+        """
+        marginals = self.edge_marginals
+        cause, effect = np.nonzero(~np.eye(self.nodes, dtype=np.bool_))
+        names = np.array(self.names, dtype=object)
+        table = pd.DataFrame({"cause": names[cause], "effect": names[effect], "probability": marginals[cause, effect]})
+        return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+
+def chain_of_draws(post: GraphSample) -> Int[np.ndarray, " m"] | None:
+    """Index of the chain that each draw comes from; None where the graphs are not equally weighted draws of chains."""
+    lengths = post.info.get(CHAIN_LENGTHS)
+    if lengths is None or sum(lengths) != len(post) or np.ptp(post.log_weights) > 0:
+        return None
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def with_chains(info: Mapping[str, Any], lengths: list[int] | None) -> dict[str, Any]:
+    """A copy of `info` for graphs that stand chain by chain with these lengths, or, with None, for others."""
+    kept = {name: value for name, value in info.items() if name != CHAIN_LENGTHS}
+    return kept if lengths is None else {**kept, CHAIN_LENGTHS: lengths}

@@ -1,0 +1,37 @@
+"""The paper's experiments, one file each: what varies, what is measured, how it is laid out.
+
+Adding one is adding a file, its studies to `STUDIES`, and what it measures to `MEASURES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dagpost.errors import InputError, nearest
+from dagpost.studies.experiments.ablations import ABLATIONS
+from dagpost.studies.experiments.four_node import FOUR_NODE, four_node
+from dagpost.studies.experiments.sachs import SACHS, protein_signalling
+from dagpost.studies.experiments.synthetic import SYNTHETIC, synthetic
+from dagpost.studies.experiments.wall_times import WALL_TIMES, wall_time
+from dagpost.studies.study import Study
+
+STUDIES: dict[str, Study] = {study.name: study for study in (*SYNTHETIC, *SACHS, *FOUR_NODE, *ABLATIONS, *WALL_TIMES)}
+
+MEASURES: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {
+    "synthetic": synthetic,
+    "sachs": protein_signalling,
+    "four-node": four_node,
+    "wall-time": wall_time,
+}
+"""From a task to rows of the tidy table, by the name that the task gives."""
+
+
+def study_by_name(name: str) -> Study:
+    """Return the study of this name, or raise an error that suggests the nearest."""
+    if name not in STUDIES:
+        raise InputError(f"unknown study {name!r}: {nearest(name, STUDIES)}")
+    return STUDIES[name]
+
+
+__all__ = ["MEASURES", "STUDIES", "study_by_name"]
