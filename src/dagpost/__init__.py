@@ -37,8 +37,16 @@ _HOMES = {
     "load": "posterior",
     "Simulation": "simulation",
     "simulate": "simulation",
+    "Auto": "inference.auto",
+    "Bootstrap": "inference.bootstrap.resampling",
+    "Dibs": "inference.dibs",
+    "Exact": "inference.exact",
     "ExactPosterior": "inference.exact",
-    "exact": "inference.exact",
+    "JointMc3": "inference.mcmc.joint",
+    "Mc3": "inference.mcmc.mc3",
+    "Method": "inference.method",
+    "Problem": "inference.method",
+    "exact": "inference.fit",
     "fit": "inference.fit",
     "History": "inference.history",
     "Checkpoint": "inference.checkpoints",
@@ -59,21 +67,29 @@ _MODULES = {
 }
 
 __all__ = [
+    "Auto",
     "BGe",
+    "Bootstrap",
     "Checkpoint",
     "Dataset",
+    "Dibs",
     "Effect",
     "ErdosRenyi",
+    "Exact",
     "ExactPosterior",
     "GraphPrior",
     "History",
     "InputError",
     "Interrupted",
+    "JointMc3",
     "Knowledge",
     "LinearGaussian",
+    "Mc3",
+    "Method",
     "MlpGaussian",
     "Model",
     "Posterior",
+    "Problem",
     "ScaleFree",
     "Simulation",
     "StructureLearner",
@@ -104,10 +120,16 @@ if TYPE_CHECKING:
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.inference import dibs
+    from dagpost.inference.auto import Auto
+    from dagpost.inference.bootstrap.resampling import Bootstrap
     from dagpost.inference.checkpoints import Checkpoint, Interrupted
-    from dagpost.inference.exact import ExactPosterior, exact
-    from dagpost.inference.fit import fit
+    from dagpost.inference.dibs import Dibs
+    from dagpost.inference.exact import Exact, ExactPosterior
+    from dagpost.inference.fit import exact, fit
     from dagpost.inference.history import History
+    from dagpost.inference.mcmc.joint import JointMc3
+    from dagpost.inference.mcmc.mc3 import Mc3
+    from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.scikit_learn import StructureLearner, to_pgmpy
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load

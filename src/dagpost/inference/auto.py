@@ -8,7 +8,8 @@ they began. `start="dibs"` is still there, and is what options of DiBS imply.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
@@ -16,12 +17,13 @@ import numpy as np
 from dagpost._util.clock import Clock
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost.data import Dataset
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.checkpoints.recorder import Sections
-from dagpost.inference.dibs import default_settings, infer
+from dagpost.inference.dibs import Dibs, default_settings, infer
 from dagpost.inference.mcmc.refine import Effort, refine
+from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
 from dagpost.posterior import Posterior, posterior_of_draws
 from dagpost.priors import GraphPrior
@@ -117,3 +119,82 @@ def starting_graphs(start: Start, data: Dataset, prior: GraphPrior, key: Key, cl
     else:
         out.append(np.zeros((d, d), dtype=np.bool_))
     return np.stack([g if known is None else known.repaired(g, rng.random((d, d))) for g in out])
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """Tempered chains that sample the posterior itself and judge themselves; the default method.
+
+    For models with closed-form evidence and priors that decompose by node. For others it is DiBS, and the verdict says
+    so.
+
+    Parameters
+    ----------
+    draws
+        Number of graphs kept.
+    precision
+        Largest standard error of an edge probability at which the chains may end.
+    max_moves
+        Most moves of all chains; None lets it depend on the number of nodes.
+    ensembles
+        Number of independent ensembles of tempered chains, whose agreement is tested.
+    start
+        Where the chains start: "empty", "random" (draws of the prior), "ges" (greedy search) or "dibs". None means
+        "empty", or "dibs" where `dibs` changes a setting.
+    dibs
+        Options of DiBS, where the chains start from it or where the model has no closed-form evidence.
+
+    >>> import dagpost as dp
+    >>> data = dp.simulate(nodes=4, observations=50, seed=0).train
+    >>> dp.fit(data, "bge", method=dp.Auto(draws=50, precision=0.05)).info["method"]
+    'auto'
+    """
+
+    watchable: ClassVar[bool] = True
+
+    draws: int = 1000
+    precision: float = Effort.precision
+    max_moves: int | None = Effort.max_moves
+    ensembles: int = Effort.ensembles
+    start: Start | None = None
+    dibs: Dibs = field(default_factory=Dibs)
+
+    def __post_init__(self):
+        whole_number("draws", self.draws, least=1)
+        self.effort()
+        if self.start is not None:
+            _checked(self.start)
+
+    @property
+    def name(self) -> str:
+        return "auto"
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        own = (name for name in super().option_names() if name != "dibs")
+        return (*own, *(name for name in Dibs.option_names() if name != "published"))
+
+    @classmethod
+    def from_options(cls, **options: Any) -> Auto:
+        of_dibs = {name: options.pop(name) for name in Dibs.option_names() if name in options}
+        return cls(dibs=Dibs(**of_dibs), **options)
+
+    def options(self) -> dict[str, Any]:
+        own = super().options()
+        del own["dibs"]
+        return {**own, "particles": self.dibs.particles, **self.dibs.changes()}
+
+    def effort(self) -> Effort:
+        return Effort(self.precision, self.max_moves, self.ensembles)
+
+    def graphs_kept(self, model: Model) -> int:
+        return self.draws if model.has_evidence else self.dibs.particles
+
+    def run(self, problem: Problem) -> Posterior:
+        changes = self.dibs.changes()
+        return auto(
+            problem.data, problem.model, problem.prior, particles=self.dibs.particles, draws=self.draws,
+            seed=problem.seed, steps=changes.pop("steps", None), start=self.start, effort=self.effort(),
+            clock=problem.clock, progress=problem.progress, checkpoint=problem.checkpoint,
+            callback=problem.callback, every=problem.every, **changes,
+        )  # fmt: skip

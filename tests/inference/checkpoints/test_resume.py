@@ -211,8 +211,8 @@ def test_a_diverged_run_keeps_its_last_good_state(tmp_path):
 OTHER = {
     "seed": ({"seed": 4}, "seed was 3, is 4"),
     "draws": ({"particles": 5}, "particles was 4, is 5"),
-    "option": ({"thin": 9}, "options.thin was 8, is 9"),
-    "new option": ({"neighbourhood": "exact"}, "options.neighbourhood was not there, is exact"),
+    "option": ({"thin": 9}, "thin was 8, is 9"),
+    "new option": ({"neighbourhood": "exact"}, "neighbourhood was approximate, is exact"),
     "model": ({"model": dp.BGe(alpha_mu=2.0)}, "model.alpha_mu was 1.0, is 2.0"),
     "prior": ({"prior": "uniform"}, "prior.kind was .*ErdosRenyi, is .*Uniform"),
     "method": ({"method": "m-mc3", "model": "linear"}, "method was mc3, is m-mc3"),

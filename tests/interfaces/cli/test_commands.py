@@ -293,7 +293,7 @@ def test_a_stopped_run_goes_on(dagpost, table, tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::dagpost.errors.DataWarning")
 def test_a_thousand_columns_say_the_memory_first(dagpost, monkeypatch, tmp_path):
-    needed = needed_memory(1000, dp.LinearGaussian(), "auto", 30, 1000)
+    needed = needed_memory(1000, dp.LinearGaussian(), dp.Auto())
     assert 10 < needed < 40  # a thousand matrices of a million numbers are 7.5 GiB, and are held twice
     rows = np.random.default_rng(0).normal(size=(20, 1000))
     pd.DataFrame(rows).add_prefix("x").to_csv("wide.csv", index=False)

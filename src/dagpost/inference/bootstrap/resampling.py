@@ -21,12 +21,13 @@ from dagpost._util.clock import Clock
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.bootstrap.pc import pc_search
 from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
+from dagpost.inference.method import Method, Problem
 from dagpost.models import LinearGaussian, Model
 from dagpost.models.linear_gaussian import LinearTheta
 from dagpost.posterior import Posterior, log_joint_of
@@ -165,3 +166,46 @@ def most_likely(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "
         weights[parents, j] = np.linalg.lstsq(values[:, parents], values[:, j])[0]
         variance[j] = np.mean((values[:, j] - values @ weights[:, j]) ** 2)
     return LinearTheta(weights, np.log(variance)) if model.noise.learned else weights
+
+
+@dataclass(frozen=True)
+class Bootstrap(Method):
+    """A graph from each of many resamples of the rows, weighted by its posterior (the DAG bootstrap).
+
+    For observational data and models with closed-form evidence.
+
+    Parameters
+    ----------
+    learner
+        "pc" or "ges".
+    particles
+        Number of resamples.
+    significance, without_dag
+        Options of PC; see `PcSettings`.
+    """
+
+    learner: Literal["pc", "ges"] = "ges"
+    particles: int = 30
+    significance: float = PcSettings.significance
+    without_dag: Literal["halve", "drop"] = PcSettings.without_dag
+
+    def __post_init__(self):
+        if self.learner not in ("pc", "ges"):
+            raise InputError(f"learner={self.learner!r}: give 'pc' or 'ges'")
+        whole_number("particles", self.particles, least=1)
+        PcSettings(self.significance, self.without_dag)
+
+    @property
+    def name(self) -> str:
+        return f"bootstrap-{self.learner}"
+
+    def options(self) -> dict[str, Any]:
+        own = super().options()
+        return own if self.learner == "pc" else {k: v for k, v in own.items() if k in ("learner", "particles")}
+
+    def run(self, problem: Problem) -> Posterior:
+        return bootstrap(
+            problem.data, problem.model, problem.prior, learner=self.learner, particles=self.particles,
+            seed=problem.seed, pc=PcSettings(self.significance, self.without_dag), progress=problem.progress,
+            checkpoint=problem.checkpoint, clock=problem.clock,
+        )  # fmt: skip

@@ -1,7 +1,7 @@
 """DiBS: differentiable Bayesian structure learning (Lorch et al. 2021)."""
 
 from dagpost.inference.dibs.estimators import Estimator
-from dagpost.inference.dibs.inference import infer
+from dagpost.inference.dibs.inference import Dibs, infer
 from dagpost.inference.dibs.latent import InnerProduct, ScalarEmbedding
 from dagpost.inference.dibs.settings import (
     Constant,
@@ -18,6 +18,7 @@ from dagpost.inference.dibs.together import infer_together
 
 __all__ = [
     "Constant",
+    "Dibs",
     "Estimator",
     "Geometric",
     "InnerProduct",

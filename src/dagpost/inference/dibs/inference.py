@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 
@@ -12,10 +13,13 @@ from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
 from dagpost.inference.checkpoints.recorder import Sections, section_of
+from dagpost.inference.dibs.estimators import Estimator
+from dagpost.inference.dibs.latent import Embedding
 from dagpost.inference.dibs.particles import to_posterior
-from dagpost.inference.dibs.settings import Settings
+from dagpost.inference.dibs.settings import RmsProp, Schedule, Settings, default_settings, paper_settings
 from dagpost.inference.dibs.svgd import Callback, State, initial_state, run, snapshot
 from dagpost.inference.dibs.target import Target
+from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
@@ -102,3 +106,73 @@ def infer(
         state: State = run(target, state, used, every, callback, advance, section_of(checkpoint, "dibs"), for_steps)
     moves = section_of(checkpoint, "moves")
     return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress, moves, clock)
+
+
+@dataclass(frozen=True)
+class Dibs(Method):
+    """Differentiable Bayesian structure learning (DiBS): SVGD on a latent embedding of graphs.
+
+    Every field after `published` is one of `dp.dibs.Settings`, where it is described; None leaves it to
+    `dp.dibs.default_settings`, or to `dp.dibs.paper_settings` where `published` is set.
+
+    Parameters
+    ----------
+    particles
+        Number of particles: graphs, with their parameters where the model has any.
+    published
+        Everything as in the paper, in place of our defaults.
+
+    >>> import dagpost as dp
+    >>> data = dp.simulate(nodes=4, observations=50, seed=0).train
+    >>> len(dp.fit(data, method=dp.Dibs(particles=5, steps=50)))
+    5
+    """
+
+    watchable: ClassVar[bool] = True
+
+    particles: int = 30
+    published: bool = False
+    steps: int | None = None
+    alpha: Schedule | None = None
+    beta: Schedule | None = None
+    bandwidth_z: float | None = None
+    bandwidth_theta: float | None = None
+    estimator: Estimator | None = None
+    embedding: Embedding | None = None
+    optimiser: RmsProp | None = None
+    acyclicity: Literal["mean-field", "sampled"] | None = None
+    acyclicity_samples: int | None = None
+    shared_noise: bool | None = None
+    collapsed: bool | None = None
+    batch: int | None = None
+    scaled: bool | None = None
+    cyclic: Literal["drop", "repair"] | None = None
+    moves: int | None = None
+    parameter_steps: int | None = None
+    memory_limit: float | None = None
+
+    def __post_init__(self):
+        whole_number("particles", self.particles, least=1)
+        if self.steps is not None:
+            whole_number("steps", self.steps, least=1)
+
+    @property
+    def name(self) -> str:
+        return "dibs-paper" if self.published else "dibs"
+
+    def changes(self) -> dict[str, Any]:
+        """Settings that differ from the preset, by name."""
+        return {name: value for name, value in self.options().items() if name not in ("particles", "published")}
+
+    def settings(self, model: Model, d: int, rows: int) -> Settings:
+        """Settings for this model on d nodes and so many rows."""
+        preset = paper_settings if self.published else default_settings
+        return preset(model, d, rows, **self.changes())
+
+    def run(self, problem: Problem) -> Posterior:
+        data, model = problem.data, problem.model
+        return infer(
+            data, model, problem.prior, self.settings(model, data.nodes, data.observations), particles=self.particles,
+            seed=problem.seed, method=self.name, callback=problem.callback, every=problem.every,
+            progress=problem.progress, checkpoint=problem.checkpoint, clock=problem.clock,
+        )  # fmt: skip

@@ -1,5 +1,5 @@
 """Exact posteriors: enumeration, and dynamic programming over layers."""
 
-from dagpost.inference.exact.posterior import ExactPosterior, exact
+from dagpost.inference.exact.posterior import Exact, ExactPosterior
 
-__all__ = ["ExactPosterior", "exact"]
+__all__ = ["Exact", "ExactPosterior"]

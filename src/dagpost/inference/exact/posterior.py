@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from jaxtyping import Float
 from dagpost._util.environment import available_memory
 from dagpost._util.numerics import generator, key_from_seed, log_normalised, log_sum
 from dagpost._util.progress import progress_bar
-from dagpost.data import Dataset, as_dataset, check_for_inference
+from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import all_dags
 from dagpost.inference.exact.families import (
@@ -28,10 +28,10 @@ from dagpost.inference.exact.families import (
 )
 from dagpost.inference.exact.layers import Layers, backward_pass, family_probabilities, memory_bytes, work
 from dagpost.inference.exact.sampling import draw_graphs, most_probable_graph
-from dagpost.models import Model, Statistics, as_model
+from dagpost.inference.method import Method, Problem
+from dagpost.models import Model, Statistics
 from dagpost.posterior import Expectation, ParentSet, Posterior, log_joint_of, log_prior_of
-from dagpost.posterior.provenance import with_provenance
-from dagpost.priors import GraphPrior, InDegreePrior, as_knowledge, as_prior, informed
+from dagpost.priors import GraphPrior, InDegreePrior
 from dagpost.typing import Graph, Graphs
 
 ENUMERATE_UP_TO = 5
@@ -142,58 +142,60 @@ class ExactPosterior(Posterior):
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
 
 
-def exact(
-    data: Any,
-    model: str | Model = "bge",
-    prior: str | GraphPrior = "erdos-renyi",
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-    interventions: Any = None,
-    knowledge: Any = None,
-    parameters: bool = False,
-    algorithm: Literal["auto", "enumerate", "layers"] = "auto",
-    memory_limit: float | None = None,
-    progress: bool | None = None,
-) -> ExactPosterior:
+@dataclass(frozen=True)
+class Exact(Method):
     """The exact posterior over DAGs: all of them up to five nodes, dynamic programming over layers beyond.
 
-    `data` is a Dataset, a frame, an array or the path of a table; nothing is standardised here. Beyond five
-    nodes `graphs` are `draws` independent exact draws. With `parameters=True` the graphs are draws for
-    every size, each with exact parameters from `p(theta | G, D)`. `knowledge` holds for every graph; see
-    `dagpost.Knowledge`. `memory_limit` is in GiB.
+    For models with closed-form evidence, up to about 16 nodes on a machine of today.
 
-    >>> import dagpost as dp
-    >>> sim = dp.simulate(nodes=4, observations=50, seed=3)
-    >>> dp.exact(sim.train, model="bge", prior="uniform")
-    ExactPosterior(exact: 543 graphs on 4 nodes, 3.6 edges)
+    Parameters
+    ----------
+    draws
+        Number of graphs in the result beyond five nodes: independent exact draws.
+    parameters
+        Whether the graphs are draws for every size, each with exact parameters from `p(theta | G, D)`.
+    algorithm
+        "enumerate", "layers", or "auto": by the number of nodes.
+    memory_limit
+        GiB that the tables may take; None means what is free.
     """
-    table = check_for_inference(as_dataset(data, interventions=interventions))
-    asked = as_knowledge(knowledge)
-    scored, graph_prior = as_model(model), informed(as_prior(prior), asked, table.names)
-    whole_number("draws", draws, least=1)
-    key_from_seed(seed)
-    if not scored.has_evidence:
-        raise InputError(
-            f"the model {scored.name!r} has no closed-form evidence, so its posterior cannot be computed exactly"
-        )
-    if algorithm not in ALGORITHMS:
-        raise InputError(f"unknown algorithm {algorithm!r}: {nearest(str(algorithm), ALGORITHMS)}")
-    if algorithm == "auto":
-        algorithm = "enumerate" if table.nodes <= ENUMERATE_UP_TO else "layers"
-    if algorithm == "layers":
-        _check_memory(table.nodes, memory_limit)
-    scored.check(table)
-    stats = scored.summarise(table)
-    if algorithm == "enumerate":
-        result = _by_enumeration(table, scored, graph_prior, stats)
-    else:
-        result = _by_layers(table, scored, graph_prior, stats, draws, seed, progress)
-    options = {"draws": draws, "seed": seed, "parameters": parameters, "algorithm": algorithm}
-    if parameters:
-        result = _with_parameters(result, stats, draws, seed)
-    result = with_provenance(result, table, options)
-    return result if asked is None else result.with_info(knowledge=asked.resolved(table.names).as_dict())
+
+    interruptible: ClassVar[bool] = False
+
+    draws: int = 1000
+    parameters: bool = False
+    algorithm: Literal["auto", "enumerate", "layers"] = "auto"
+    memory_limit: float | None = None
+
+    def __post_init__(self):
+        whole_number("draws", self.draws, least=1)
+        if self.algorithm not in ALGORITHMS:
+            raise InputError(f"unknown algorithm {self.algorithm!r}: {nearest(str(self.algorithm), ALGORITHMS)}")
+
+    @property
+    def name(self) -> str:
+        return "exact"
+
+    def graphs_kept(self, model: Model) -> int:
+        return self.draws
+
+    def run(self, problem: Problem) -> ExactPosterior:
+        data, model, prior, seed = problem.data, problem.model, problem.prior, problem.seed
+        if not model.has_evidence:
+            raise InputError(
+                f"the model {model.name!r} has no closed-form evidence, so its posterior cannot be computed exactly"
+            )
+        algorithm = self.algorithm
+        if algorithm == "auto":
+            algorithm = "enumerate" if data.nodes <= ENUMERATE_UP_TO else "layers"
+        if algorithm == "layers":
+            _check_memory(data.nodes, self.memory_limit)
+        stats = model.summarise(data)
+        if algorithm == "enumerate":
+            result = _by_enumeration(data, model, prior, stats)
+        else:
+            result = _by_layers(data, model, prior, stats, self.draws, seed, problem.progress)
+        return _with_parameters(result, stats, self.draws, seed) if self.parameters else result
 
 
 def _check_mass(log_normaliser: float) -> None:

@@ -10,6 +10,7 @@ M-MC³ or G-MC³ on many data sets of one shape at once: a step is short, so mos
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -28,7 +29,8 @@ from dagpost.errors import InputError, positive
 from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.checkpoints.state import packed, unpacked
-from dagpost.inference.mcmc.mc3 import Thinning
+from dagpost.inference.mcmc.mc3 import SingleChain, Thinning
+from dagpost.inference.method import Problem
 from dagpost.models import Model
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.posterior.sample import CHAIN_LENGTHS
@@ -289,3 +291,40 @@ def joint_mc3_together(
 def _several(kernel: Kernel, chains: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
     several = lambda chain, stats: several_steps(kernel, chain, stats, count, adapt_rate, least_log_scale)  # noqa: E731
     return jax.vmap(several)(chains, stats)
+
+
+@dataclass(frozen=True)
+class JointMc3(SingleChain):
+    """MCMC over graphs and parameters as published: Metropolis (M-MC³) or Metropolis within Gibbs (G-MC³).
+
+    For models with parameters. The further fields are those of `SingleChain`.
+
+    Parameters
+    ----------
+    variant
+        "m" proposes graph and parameters together, "g" in turn.
+    scale
+        Standard deviation of the random walk of the parameters; None starts from the published one and adapts it
+        during burn-in.
+    """
+
+    variant: Literal["m", "g"] = "m"
+    scale: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.variant not in ("m", "g"):
+            raise InputError(f"variant={self.variant!r}: give 'm' or 'g'")
+        if self.scale is not None:
+            positive("scale", self.scale)
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant}-mc3"
+
+    def run(self, problem: Problem) -> Posterior:
+        return joint_mc3(
+            problem.data, problem.model, problem.prior, variant=self.variant, particles=self.particles,
+            seed=problem.seed, thinning=self.thinning(), scale=self.scale, progress=problem.progress,
+            checkpoint=problem.checkpoint, clock=problem.clock,
+        )  # fmt: skip

@@ -24,6 +24,7 @@ from dagpost.inference.checkpoints import NOWHERE, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.ensembles import forget, moved, restored, saved, start
 from dagpost.inference.mcmc.scoring import scorer_for
+from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
 from dagpost.posterior import Posterior, posterior_of_draws
 from dagpost.posterior.sample import CHAIN_LENGTHS
@@ -139,3 +140,56 @@ def _state(chain: dict[str, np.ndarray], graphs: list[Graph], count: int, d: int
     """The chain, the first `count` of its graphs, and how much of the burn-in is done."""
     kept = np.array(graphs[:count], np.bool_).reshape(count, d, d)
     return State({**chain, "graphs": kept}, {"warmed": warmed})
+
+
+@dataclass(frozen=True)
+class SingleChain(Method):
+    """Options of the paper's chains: one chain, a burn-in, then one sample every so many steps.
+
+    Parameters
+    ----------
+    particles
+        Number of graphs kept.
+    burn_in
+        Steps before the first graph is kept.
+    thin
+        Steps between graphs that are kept.
+    neighbourhood
+        Hastings correction for the number of neighbours of a graph: "approximate" takes the ratio to be 1, as
+        published, "exact" computes it.
+    """
+
+    particles: int = 30
+    burn_in: int = Thinning.burn_in
+    thin: int = Thinning.thin
+    neighbourhood: Literal["approximate", "exact"] = Thinning.neighbourhood
+
+    def __post_init__(self):
+        whole_number("particles", self.particles, least=1)
+        self.thinning()
+
+    def thinning(self) -> Thinning:
+        return Thinning(self.burn_in, self.thin, self.neighbourhood)
+
+
+@dataclass(frozen=True)
+class Mc3(SingleChain):
+    """Structure MCMC as published (MC³): a chain over graphs, one edge at a time, no tempering.
+
+    For models with closed-form evidence. The fields are those of `SingleChain`, with the paper's defaults.
+
+    >>> import dagpost as dp
+    >>> data = dp.simulate(nodes=4, observations=50, seed=0).train
+    >>> len(dp.fit(data, "bge", method=dp.Mc3(particles=5, burn_in=100, thin=10)))
+    5
+    """
+
+    @property
+    def name(self) -> str:
+        return "mc3"
+
+    def run(self, problem: Problem) -> Posterior:
+        return mc3(
+            problem.data, problem.model, problem.prior, particles=self.particles, seed=problem.seed,
+            thinning=self.thinning(), progress=problem.progress, checkpoint=problem.checkpoint, clock=problem.clock,
+        )  # fmt: skip
