@@ -8,6 +8,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.plot.layout import circular, layered
+from dagpost.posterior.records import ChainDiagnostics, RunRecord
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -127,8 +128,9 @@ def test_edge_intervals_say_where_they_come_from():
     found = post.edge_intervals()
     assert (found.lower[0], found.upper[0]) == (pytest.approx(low), pytest.approx(high))
     assert found.upper[1] > 0  # forty graphs without an edge do not prove that it has probability 0
-    errors = np.full((3, 3), 0.01)
-    chains = posterior(graphs, marginals=graphs.mean(axis=0), info={"edge_errors": errors.tolist()})
+    errors = np.full((3, 3), 0.01).tolist()
+    diagnostics = ChainDiagnostics(1.0, 1000.0, 0.01, 1.0, 1000.0, errors, {}, [], [], 4, 10, 100, 1.0)
+    chains = posterior(graphs, marginals=graphs.mean(axis=0), record=RunRecord(diagnostics=diagnostics))
     assert "batch means" in dp.plot.edge_intervals(chains).get_title()
     row = chains.edge_intervals(0.9).iloc[0]
     assert row.upper - row.probability == pytest.approx(1.645 * 0.01, rel=1e-3)

@@ -9,7 +9,8 @@ import dagpost as dp
 from dagpost.models import Model
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import chain_error
-from dagpost.posterior.sample import CHAIN_LENGTHS, chain_of_draws
+from dagpost.posterior.records import RunRecord, Sampling
+from dagpost.posterior.sample import chain_of_draws
 
 EDGE = np.array([[0, 1], [0, 0]], dtype=bool)
 CHAINS, LENGTH, FLIP = 4, 1000, 0.05
@@ -29,10 +30,12 @@ def sticky(model=None, seed=0) -> Posterior:
     flips[:, 0] = rng.random(CHAINS) < 0.5
     there = (np.cumsum(flips, axis=1) % 2).astype(bool).reshape(-1)
     graphs = there[:, None, None] & EDGE
-    info = {CHAIN_LENGTHS: [LENGTH] * CHAINS}
+    record = RunRecord(sampling=Sampling(chain_lengths=[LENGTH] * CHAINS))
     theta = np.broadcast_to(2.0 * EDGE, graphs.shape)
     prior = dp.Uniform()
-    return Posterior(graphs, np.zeros(len(graphs)), ("a", "b"), model or dp.LinearGaussian(), prior, theta, info=info)
+    return Posterior(
+        graphs, np.zeros(len(graphs)), ("a", "b"), model or dp.LinearGaussian(), prior, theta, record=record
+    )
 
 
 def true_error(count=LENGTH, flip=FLIP) -> float:
@@ -110,13 +113,13 @@ def test_chains_of_methods(tmp_path):
     assert chain is not None and (np.diff(chain) >= 0).all()
     assert len(np.bincount(chain)) == 4 and np.ptp(np.bincount(chain)) <= 1 and sum(np.bincount(chain)) == 90
     one = dp.fit(SIM.train, method="mc3", particles=50, burn_in=100, thin=2, progress=False)
-    assert one.info[CHAIN_LENGTHS] == [50] and (chain_of_draws(one) == 0).all()
+    assert one.record.sampling.chain_lengths == [50] and (chain_of_draws(one) == 0).all()
     for post in (auto, one):
         back = dp.load(post.save(tmp_path / f"{post.info['method']}.nc")).with_data(SIM.train)
         np.testing.assert_array_equal(chain_of_draws(back), chain_of_draws(post))
         assert back.effect("x0", "x1").error == post.effect("x0", "x1").error
     joint = dp.fit(SIM.train, "linear", method="g-mc3", particles=5, burn_in=10, thin=2, progress=False)
-    assert joint.info[CHAIN_LENGTHS] == [5]
+    assert joint.record.sampling.chain_lengths == [5]
     assert chain_of_draws(dp.exact(SIM.train)) is None
     assert chain_of_draws(dp.fit(SIM.train, method="dibs", particles=4, steps=5, progress=False)) is None
 
@@ -125,12 +128,12 @@ def test_chains_are_dropped_where_draws_lose_their_order():
     post = sticky()
     assert chain_of_draws(post.weighted("uniform")) is not None
     merged = post.merged()
-    assert len(merged) < len(post) and CHAIN_LENGTHS not in merged.info and chain_of_draws(merged) is None
+    assert len(merged) < len(post) and "chain_lengths" not in merged.info and chain_of_draws(merged) is None
     distinct = replace(
         post, log_joint=np.linspace(-1, 0, len(post)), theta=np.random.default_rng(0).normal(size=post.graphs.shape)
     )
     weighted = distinct.weighted("posterior")
-    assert CHAIN_LENGTHS not in weighted.info and chain_of_draws(weighted) is None
+    assert "chain_lengths" not in weighted.info and chain_of_draws(weighted) is None
     assert chain_of_draws(replace(post, log_weights=np.linspace(-1, 0, len(post)))) is None
 
 
@@ -138,10 +141,10 @@ def test_resampled_draws_keep_their_chains():
     post = sticky()
     for draws in (1000, 6001):
         some = post.resampled(draws)
-        lengths = some.info[CHAIN_LENGTHS]
+        lengths = some.record.sampling.chain_lengths
         assert sum(lengths) == draws and np.ptp(lengths) <= 1
         assert some.expectation(lambda g: g[0, 1]).error == pytest.approx(true_error(), rel=0.3)
-    assert CHAIN_LENGTHS not in dp.exact(SIM.train).resampled(10).info
+    assert "chain_lengths" not in dp.exact(SIM.train).resampled(10).info
 
 
 def test_errors_are_the_spread_over_seeds():

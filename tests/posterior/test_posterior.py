@@ -7,6 +7,7 @@ from dagpost.errors import InputError, WeightingWarning
 from dagpost.graphs import all_dags, essential_graph
 from dagpost.models import MODELS, as_model
 from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior.records import RunRecord, Sampling
 from dagpost.priors import as_prior
 
 
@@ -126,8 +127,8 @@ def test_copies_of_a_graph_are_one_where_parameters_are_integrated_out():
     names, model = ("a", "b", "c"), dp.LinearGaussian()
 
     def of(collapsed):
-        info = {"method": "dibs", "collapsed": collapsed}
-        return Posterior(graphs, np.zeros(4), names, model, dp.Uniform(), theta=theta, log_joint=joint, info=info)
+        record = RunRecord("dibs", Sampling(collapsed=collapsed))
+        return Posterior(graphs, np.zeros(4), names, model, dp.Uniform(), theta=theta, log_joint=joint, record=record)
 
     weighted = of(True).weighted("posterior")
     assert len(weighted) == 2
@@ -137,9 +138,9 @@ def test_copies_of_a_graph_are_one_where_parameters_are_integrated_out():
 
 
 def test_draws_of_the_posterior_are_not_weighed_twice():
-    info = {"method": "dibs", "collapsed": True, "sample": True}
+    record = RunRecord("dibs", Sampling(collapsed=True, sample=True))
     marginals = np.full((3, 3), 0.25)
-    post = posterior_of([A, A, B], log_joint=np.log([0.1, 0.1, 0.9]), info=info, marginals=marginals)
+    post = posterior_of([A, A, B], log_joint=np.log([0.1, 0.1, 0.9]), record=record, marginals=marginals)
     with pytest.warns(WeightingWarning, match="'dibs' are draws of the posterior"):
         same = post.weighted("posterior")
     np.testing.assert_allclose(same.weights, [1 / 3] * 3)

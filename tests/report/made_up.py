@@ -3,6 +3,7 @@
 import numpy as np
 
 import dagpost as dp
+from dagpost.posterior.records import RunRecord
 
 HOSTILE = (
     "<script>window.hacked=1</script>",
@@ -34,5 +35,5 @@ def made_up(d: int, draws: int = 200, seed: int = 0, names=None, **info) -> dp.P
         dp.LinearGaussian(),
         dp.ErdosRenyi(),
         theta=rng.normal(size=(draws, d, d)),
-        info={"method": "mc3", "rows": 100, **info},
+        record=RunRecord.from_flat({"method": "mc3", "rows": 100, **info}),
     )

@@ -9,6 +9,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.posterior.exports import neutral
+from dagpost.posterior.records import Provenance, RunRecord
 from dagpost.report.page import html_report
 from tests.report.made_up import HOSTILE, made_up
 
@@ -27,9 +28,9 @@ def small():
     graphs[turned, 2, 3], graphs[turned, 3, 2] = False, graphs[turned, 2, 3]
     graphs[:, 0, 3] = (rng.random(200) < 0.15) & ~graphs[:, 3, 2]
     theta = rng.normal(1, 0.1, size=(200, 4, 4))
-    info = {"method": "exact", "rows": 200}
+    record = RunRecord("exact", provenance=Provenance(rows=200))
     return dp.Posterior(
-        graphs, np.zeros(200), ("a", "b", "c", "d"), dp.LinearGaussian(), dp.ErdosRenyi(), theta=theta, info=info
+        graphs, np.zeros(200), ("a", "b", "c", "d"), dp.LinearGaussian(), dp.ErdosRenyi(), theta=theta, record=record
     )
 
 

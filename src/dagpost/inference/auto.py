@@ -26,6 +26,7 @@ from dagpost.inference.mcmc.refine import Effort, refine
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
 from dagpost.posterior import Posterior, posterior_of_draws
+from dagpost.posterior.records import ChainDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key
 
@@ -64,8 +65,8 @@ def auto(
             what = f"prior {prior.name!r} does not decompose by column"
         settings = default_settings(model, d, rows, **({} if steps is None else {"steps": steps}), **options)
         post = infer(data, model, prior, settings, clock=clock, **common)
-        also = f" {post.info['verdict']}" if "verdict" in post.info else ""
-        return post.with_info(verdict=f"DiBS alone, not refined by MCMC: the {what}.{also}")
+        also = f" {post.record.verdict.text}" if post.record.verdict is not None else ""
+        return post.with_record(verdict=Verdict(f"DiBS alone, not refined by MCMC: the {what}.{also}"))
     own = [*options, *([] if steps is None else ["steps"])]  # options of DiBS
     start = _checked(start) if start is not None else "dibs" if own else "empty"
     key_chains, key_theta, key_start = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), 3)
@@ -85,15 +86,13 @@ def auto(
         graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, clock=clock,
         progress=progress, checkpoint=checkpoint, callback=callback,
     )  # fmt: skip
-    info = {
-        "method": "auto",
-        **made,
-        **found.info,
-        **found.diagnostics._asdict(),
-        "trusted": found.diagnostics.trusted,
-        "verdict": found.diagnostics.verdict,
-    }
-    return posterior_of_draws(found.graphs, data.names, model, prior, stats, key_theta, info, found.marginals)
+    record = RunRecord(
+        "auto",
+        Sampling(chain_lengths=found.chain_lengths),
+        ChainDiagnostics(**found.diagnostics._asdict(), **found.measured, **made),
+        Verdict(found.diagnostics.verdict, found.diagnostics.trusted),
+    )
+    return posterior_of_draws(found.graphs, data.names, model, prior, stats, key_theta, record, found.marginals)
 
 
 def _checked(start: str) -> Start:

@@ -28,6 +28,7 @@ from dagpost.inference.method import Method, MethodName, Problem
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.posterior.provenance import with_provenance
+from dagpost.posterior.records import Provenance
 from dagpost.priors import GraphPrior, as_knowledge, as_prior, informed
 
 METHODS: dict[str, MethodName] = {
@@ -204,9 +205,13 @@ def fit(
     record = {"method": chosen.name, **chosen.options(), "seed": seed}
     if time_limit is not None:
         record["time_limit"] = time_limit
-    post = with_provenance(post, table, record)
-    post = post.with_info(total_seconds=round(clock.seconds, 3), compiling=round(clock.compiling, 3))
-    return post if known is None else post.with_info(knowledge=known.resolved(table.names).as_dict())
+    provenance = Provenance(
+        options=record,
+        knowledge=None if known is None else known.resolved(table.names).as_dict(),
+        total_seconds=round(clock.seconds, 3),
+        compiling=round(clock.compiling, 3),
+    )
+    return with_provenance(post, table, provenance)
 
 
 def exact(

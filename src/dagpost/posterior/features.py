@@ -31,6 +31,7 @@ from scipy.stats import norm
 
 from dagpost.errors import InputError
 from dagpost.graphs.acyclicity import descendants
+from dagpost.posterior.records import ChainDiagnostics, ExactDiagnostics
 from dagpost.posterior.sample import GraphSample, chain_of_draws
 from dagpost.typing import Graph
 
@@ -147,8 +148,6 @@ def edges_of(post: GraphSample, graph: Graph) -> list[str]:
 
 
 Source = Literal["exact", "chains", "graphs"]
-ERRORS = "edge_errors"
-"""Under this name `info` holds the standard errors of a run that knows them."""
 
 
 class EdgeIntervals(NamedTuple):
@@ -164,10 +163,11 @@ def edge_intervals(post: GraphSample, level: float) -> EdgeIntervals:
     if isinstance(level, bool) or not 0 < level < 1:
         raise InputError(f"level={level!r}: give a probability between 0 and 1")
     p, z = post.edge_marginals, float(norm.ppf((1 + level) / 2))
-    if post.is_exhaustive or (post.marginals is not None and post.info.get("method") == "exact"):
+    diagnostics = post.record.diagnostics
+    if post.is_exhaustive or (post.marginals is not None and isinstance(diagnostics, ExactDiagnostics)):
         return EdgeIntervals(p, p, "exact")
-    if post.marginals is not None and post.info.get(ERRORS) is not None:
-        half = z * np.asarray(post.info[ERRORS], dtype=float)
+    if post.marginals is not None and isinstance(diagnostics, ChainDiagnostics):
+        half = z * np.asarray(diagnostics.edge_errors, dtype=float)
         return EdgeIntervals(np.maximum(p - half, 0.0), np.minimum(p + half, 1.0), "chains")
     lower, upper = wilson(p, effective_draws(post), z)
     off = ~np.eye(post.nodes, dtype=np.bool_)  # nothing is open about self-loops

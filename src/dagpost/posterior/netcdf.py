@@ -41,6 +41,7 @@ from dagpost._util.files import check_target, write_atomically
 from dagpost._util.sealing import read_sealed, sealed
 from dagpost.errors import InputError, printable
 from dagpost.models import Model
+from dagpost.posterior.records import RunRecord
 from dagpost.posterior.sample import GraphSample
 from dagpost.priors import GraphPrior
 from dagpost.typing import Theta
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 
 PACKAGES = ("dagpost.models", "dagpost.priors")
+RECORDS = "dagpost.posterior.records"
 HOME = "dagpost"
 
 
@@ -61,14 +63,17 @@ class UnknownClass(InputError):
 def known_classes() -> dict[str, type]:
     """Dataclasses and named tuples of the models and priors, by name."""
     found: dict[str, type] = {}
-    for package in PACKAGES:
-        home = import_module(package)
-        for entry in pkgutil.iter_modules(home.__path__, f"{package}."):
-            for name, value in vars(import_module(entry.name)).items():
-                if isinstance(value, type) and value.__module__ == entry.name and _has_fields(value):
-                    if name in found:
-                        raise TypeError(f"two classes of dagpost are called {name}")
-                    found[name] = value
+    modules = [
+        entry.name
+        for package in PACKAGES
+        for entry in pkgutil.iter_modules(import_module(package).__path__, f"{package}.")
+    ]
+    for module in (*modules, RECORDS):
+        for name, value in vars(import_module(module)).items():
+            if isinstance(value, type) and value.__module__ == module and _has_fields(value):
+                if name in found:
+                    raise TypeError(f"two classes of dagpost are called {name}")
+                found[name] = value
     return found
 
 
@@ -231,7 +236,8 @@ def _rebuild(text: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 FORMAT = "dagpost posterior"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Version 1 has a flat dictionary `info` in place of the record."""
 DRAW = ("chain", "draw")
 EDGE = ("cause", "effect")
 
@@ -266,7 +272,7 @@ def _attributes(post: GraphSample, structure: dict[str, Any]) -> dict[str, Any]:
         "model": encode(post.model),
         "prior": encode(post.prior),
         "theta": structure,
-        "info": encode(dict(post.info), opaque=lambda value: repr(value)[:200]),
+        "record": encode(post.record, opaque=lambda value: repr(value)[:200]),
         "versions": {"python": platform.python_version(), **libraries},
     }
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "creation_library": "dagpost"}
@@ -283,7 +289,7 @@ def from_tree(tree: DataTree, model: Model | None = None, prior: GraphPrior | No
             f"written in format {tree.attrs['format_version']}, this version of dagpost reads up to {FORMAT_VERSION}: "
             "install a newer one"
         )
-    texts = {name: json.loads(tree.attrs[name]) for name in ("model", "prior", "theta", "info")}
+    texts = {name: json.loads(tree.attrs[name]) for name in ("model", "prior", "theta")}
     found_model = _object("model", texts["model"], model)
     groups = {name: child.to_dataset() for name, child in tree.children.items()}
     draws = groups["posterior"]
@@ -304,8 +310,17 @@ def from_tree(tree: DataTree, model: Model | None = None, prior: GraphPrior | No
         log_joint=statistic("log_joint"),
         multiplicity=statistic("multiplicity"),
         marginals=groups["edges"]["probability"].values if "edges" in groups else None,
-        info=decode(texts["info"]),
+        record=_record(tree.attrs),
     )
+
+
+def _record(attributes: Mapping[Any, Any]) -> RunRecord:
+    if "record" not in attributes:
+        return RunRecord.from_flat(decode(json.loads(attributes["info"])))
+    record = decode(json.loads(attributes["record"]))
+    if not isinstance(record, RunRecord):
+        raise InputError("its record of the run is not one that dagpost writes")
+    return record
 
 
 def _object(role: str, text: dict[str, Any], given: Any) -> Any:

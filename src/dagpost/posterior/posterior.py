@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -29,7 +29,8 @@ from dagpost.posterior.features import (
 )
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
 from dagpost.posterior.parameters import log_joint_of, predict, systematic
-from dagpost.posterior.sample import GraphSample, with_chains
+from dagpost.posterior.records import RunRecord
+from dagpost.posterior.sample import GraphSample
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key, Theta
 
@@ -71,7 +72,7 @@ class Posterior(GraphSample):
             theta=jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], self.theta),
             log_joint=None if self.log_joint is None else self.log_joint[chosen],
             marginals=self.marginals,
-            info=with_chains({**self.info, "exhaustive": False}, lengths_of_members(self, chosen)),
+            record=_resampled(self.record, lengths_of_members(self, chosen)),
             data=self.data,
         )
 
@@ -268,9 +269,13 @@ class Posterior(GraphSample):
         return table
 
 
+def _resampled(record: RunRecord, lengths: list[int] | None) -> RunRecord:
+    return replace(record, sampling=replace(record.sampling, exhaustive=False, chain_lengths=lengths))
+
+
 def posterior_of_draws(
     graphs: Graphs, names: tuple[str, ...], model: Model, prior: GraphPrior, stats: Statistics, key: Key,
-    info: dict[str, Any], marginals: Float[np.ndarray, "d d"] | None = None,
+    record: RunRecord, marginals: Float[np.ndarray, "d d"] | None = None,
 ) -> Posterior:  # fmt: skip
     """Equal weights, `log p(G) + log p(D | G)`, and an exact draw of the parameters of each graph."""
     theta: Theta = ()
@@ -285,7 +290,7 @@ def posterior_of_draws(
         theta=theta,
         log_joint=log_joint_of(graphs, (), model, prior, stats),
         marginals=marginals,
-        info={**info, "sample": True, "collapsed": True},
+        record=replace(record, sampling=replace(record.sampling, sample=True, collapsed=True)),
     )
 
 

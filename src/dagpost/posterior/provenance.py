@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from dagpost.data import Dataset, as_dataset
 from dagpost.errors import InputError, nearest, printable
+from dagpost.posterior.records import Provenance
 from dagpost.posterior.sample import GraphSample
 
 Sample = TypeVar("Sample", bound="GraphSample")
 
 
-def with_provenance(post: Sample, data: Dataset, options: Mapping[str, Any]) -> Sample:
+def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Sample:
     """The posterior with its data at hand, and a record of them and of the options."""
     scaling = data.scaling
-    record = {
-        "rows": data.observations,
-        "data_hash": data.fingerprint,
-        "scaling": None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
-        "options": dict(options),
-    }
-    return replace(post, data=data, info={**post.info, **record})
+    provenance = replace(
+        provenance,
+        rows=data.observations,
+        data_hash=data.fingerprint,
+        scaling=None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
+        options={name: _plain(value) for name, value in provenance.options.items()},
+    )
+    return replace(post, data=data, record=replace(post.record, provenance=provenance))
+
+
+def _plain(value: Any) -> Any:
+    """The value as it is if a file can hold it, else its text."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else repr(value)
 
 
 def aligned(data: Dataset, names: tuple[str, ...]) -> Dataset:
@@ -40,9 +48,9 @@ def aligned(data: Dataset, names: tuple[str, ...]) -> Dataset:
 def with_data(post: Sample, data: Any, interventions: Any = None) -> Sample:
     """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
     table = replace(aligned(as_dataset(data, interventions=interventions), post.names), names=post.names)
-    expected = post.info.get("data_hash")
+    expected = post.record.provenance.data_hash
     candidates = [table]
-    if post.info.get("scaling") is not None and table.scaling is None:  # it was fitted to standardised data
+    if post.record.provenance.scaling is not None and table.scaling is None:  # it was fitted to standardised data
         scaled = table.standardised()
         candidates += [scaled, scaled.rounded()]
     for candidate in candidates:

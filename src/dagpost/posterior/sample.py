@@ -7,7 +7,6 @@ A sample made of chains keeps its draws chain by chain, each in order of time, a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -22,13 +21,12 @@ from dagpost.data.dataset import check_names
 from dagpost.errors import InputError, WeightingWarning, nearest, printable
 from dagpost.graphs import is_acyclic
 from dagpost.models import Model
+from dagpost.posterior.records import RunRecord
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Theta
 
 NORMALISED = 1e-12
 """Log weights whose sum is this close to 0 are left as they are."""
-CHAIN_LENGTHS = "chain_lengths"
-"""Key of `info` for the number of draws of every chain; absent where graphs are no draws of chains."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +49,7 @@ class GraphSample:
     log_joint: Float[np.ndarray, " m"] | None = None
     multiplicity: Int[np.ndarray, " m"] | None = None
     marginals: Float[np.ndarray, "d d"] | None = None
-    info: Mapping[str, Any] = field(default_factory=dict)
+    record: RunRecord = field(default_factory=RunRecord)
     data: Dataset | None = None
 
     def __post_init__(self):
@@ -76,7 +74,7 @@ class GraphSample:
         return len(self.graphs)
 
     def __repr__(self) -> str:
-        method = self.info.get("method", "posterior")
+        method = self.record.method or "posterior"
         size = f"{len(self)} graphs on {self.nodes} nodes, {self.expected_edges:.1f} edges"
         return f"{type(self).__name__}({method}: {size})"
 
@@ -89,9 +87,14 @@ class GraphSample:
         """Normalised weights."""
         return np.exp(self.log_weights)
 
-    def with_info(self, **more: Any) -> Self:
-        """The same posterior with more to say about itself."""
-        return replace(self, info={**self.info, **more})
+    @property
+    def info(self) -> dict[str, Any]:
+        """Everything that the run says of itself in one dictionary of plain values; `record` has it as fields."""
+        return self.record.flat()
+
+    def with_record(self, **changes: Any) -> Self:
+        """Return the same posterior with these fields of its record changed."""
+        return replace(self, record=replace(self.record, **changes))
 
     def index(self, node: str | int) -> int:
         """The position of a node, given by name or by position."""
@@ -106,23 +109,24 @@ class GraphSample:
     @property
     def is_exhaustive(self) -> bool:
         """Whether the graphs are all DAGs with their exact probabilities, so that averages have no sampling error."""
-        return bool(self.info.get("exhaustive", False))
+        return self.record.sampling.exhaustive
 
     @property
     def is_sample(self) -> bool:
         """Whether the graphs are draws of the posterior itself, so that equal weights are the right ones."""
-        return bool(self.info.get("sample", False))
+        return self.record.sampling.sample
 
     @property
     def is_collapsed(self) -> bool:
         """Whether graphs were inferred with their parameters integrated out: `log_joint` is `log p(G) p(D | G)`, and
         `theta` holds a draw given each graph."""
-        return bool(self.info.get("collapsed", not jax.tree.leaves(self.theta)))
+        collapsed = self.record.sampling.collapsed
+        return not jax.tree.leaves(self.theta) if collapsed is None else collapsed
 
     @property
     def scaling(self) -> Scaling | None:
         """The recorded step from raw units to those of the fit, if the data were standardised."""
-        recorded = self.info.get("scaling")
+        recorded = self.record.provenance.scaling
         if recorded is None:
             return None if self.data is None else self.data.scaling
         return Scaling(np.array(recorded["mean"]), np.array(recorded["scale"]))
@@ -150,7 +154,7 @@ class GraphSample:
             raise InputError(f"unknown weighting {kind!r}: {nearest(str(kind), ['uniform', 'posterior'])}")
         if self.is_sample:
             warnings.warn(
-                f"the graphs of method {self.info.get('method')!r} are draws of the posterior and have the right "
+                f"the graphs of method {self.record.method!r} are draws of the posterior and have the right "
                 "weights already: weighted('posterior') leaves them as they are",
                 WeightingWarning,
                 stacklevel=2,
@@ -160,8 +164,8 @@ class GraphSample:
             raise InputError("this posterior does not know the log density of its graphs: weigh it uniformly")
         merged = self.merged()
         assert merged.log_joint is not None
-        info = with_chains(merged.info, None)
-        return replace(merged, log_weights=merged.log_joint, marginals=None, info=info)
+        record = with_chains(merged.record, None)
+        return replace(merged, log_weights=merged.log_joint, marginals=None, record=record)
 
     def merged(self) -> Self:
         """Equal graphs joined into one, their weights added up.
@@ -186,7 +190,7 @@ class GraphSample:
             theta=jax.tree.map(lambda leaf: leaf[keep], self.theta),
             log_joint=None if self.log_joint is None else self.log_joint[keep],
             multiplicity=np.bincount(member, weights=self._multiplicity()).astype(np.int64),
-            info=with_chains(self.info, None),
+            record=with_chains(self.record, None),
         )
 
     def _multiplicity(self) -> np.ndarray:
@@ -230,13 +234,12 @@ class GraphSample:
 
 def chain_of_draws(post: GraphSample) -> Int[np.ndarray, " m"] | None:
     """Index of the chain that each draw comes from; None where the graphs are not equally weighted draws of chains."""
-    lengths = post.info.get(CHAIN_LENGTHS)
+    lengths = post.record.sampling.chain_lengths
     if lengths is None or sum(lengths) != len(post) or np.ptp(post.log_weights) > 0:
         return None
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
-def with_chains(info: Mapping[str, Any], lengths: list[int] | None) -> dict[str, Any]:
-    """A copy of `info` for graphs that stand chain by chain with these lengths, or, with None, for others."""
-    kept = {name: value for name, value in info.items() if name != CHAIN_LENGTHS}
-    return kept if lengths is None else {**kept, CHAIN_LENGTHS: lengths}
+def with_chains(record: RunRecord, lengths: list[int] | None) -> RunRecord:
+    """A copy of the record for graphs that stand chain by chain with these lengths, or, with None, for others."""
+    return replace(record, sampling=replace(record.sampling, chain_lengths=lengths))

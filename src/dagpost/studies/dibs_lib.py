@@ -13,6 +13,7 @@ from dagpost.graphs import is_acyclic
 from dagpost.inference.dibs.settings import published
 from dagpost.models import BGe, LinearGaussian, MlpGaussian, MlpTheta, Model
 from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior.records import ParticleDiagnostics, RunRecord
 from dagpost.priors import as_prior
 
 GRAPHS = {"erdos-renyi": "ErdosReniDAGDistribution", "scale-free": "ScaleFreeDAGDistribution"}
@@ -91,5 +92,5 @@ def as_posterior(data: Dataset, model: Model, prior: str, graphs: np.ndarray, th
     joint = log_joint_of(graphs[kept], theta, model, graph_prior, model.summarise(data))
     return Posterior(
         graphs[kept], np.zeros(len(kept)), data.names, model, graph_prior, theta=theta, log_joint=joint,
-        info={"method": "dibs-lib", "particles": len(graphs), "cyclic": len(graphs) - len(kept)},
+        record=RunRecord("dibs-lib", diagnostics=ParticleDiagnostics(len(graphs), len(graphs) - len(kept))),
     )  # fmt: skip

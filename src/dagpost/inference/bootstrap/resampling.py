@@ -7,8 +7,8 @@ closed-form maximum-likelihood parameters come along and `p(G, Theta, D)` weighs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log2
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from dagpost.inference.method import Method, Problem
 from dagpost.models import LinearGaussian, Model
 from dagpost.models.linear_gaussian import LinearTheta
 from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior.records import ResamplingDiagnostics, RunRecord
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Theta
 
@@ -69,9 +70,9 @@ class PcSettings:
             level /= 2
             yield level
 
-    def info(self, level: float) -> dict[str, Any]:
-        """What a posterior says of PC, given the level at the end."""
-        return {"significance": level, "halvings": round(log2(self.significance / level))}
+    def halvings(self, level: float) -> int:
+        """How often the level was halved to reach this one."""
+        return round(log2(self.significance / level))
 
 
 def bootstrap(
@@ -124,9 +125,11 @@ def bootstrap(
             section.reached(partial(_state, dict(classes), data.nodes, state))
     if not classes:
         raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
-    info = {"method": f"bootstrap-{learner}", "resamples": done, "dropped": dropped}
-    info |= settings.info(level) if learner == "pc" else {}
-    return weighed(np.stack(list(classes.values())), data, model, prior, info)
+    diagnostics = ResamplingDiagnostics(done, dropped, ended_by="steps" if done == particles else "limit")
+    if learner == "pc":
+        diagnostics = replace(diagnostics, significance=level, halvings=settings.halvings(level))
+    record = RunRecord(f"bootstrap-{learner}", diagnostics=diagnostics)
+    return weighed(np.stack(list(classes.values())), data, model, prior, record)
 
 
 def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Generator) -> bool:
@@ -139,7 +142,7 @@ def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Gener
     return True
 
 
-def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info: Mapping[str, Any]) -> Posterior:
+def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, record: RunRecord) -> Posterior:
     """Learned graphs, weighted by their posterior under a model; with their best parameters if it has any."""
     theta: Theta = ()
     if isinstance(model, LinearGaussian):
@@ -148,7 +151,7 @@ def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info
     joint = log_joint_of(graphs, theta, model, prior, model.summarise(data))
     return Posterior(
         graphs=graphs, log_weights=joint, names=data.names, model=model, prior=prior, theta=theta, log_joint=joint,
-        info=info,
+        record=record,
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from dagpost.inference.dibs.target import Target, minibatch
 from dagpost.inference.mcmc import equilibrated
 from dagpost.models import Statistics
 from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior.records import ParticleDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.typing import Graphs, Key, Theta
 
 RATE = 0.02
@@ -124,6 +125,7 @@ def to_posterior(
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
     if settings.collapsed and model.has_parameters:
         theta = model.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)
+    early = cut_short or moves < settings.moves
     return Posterior(
         graphs=graphs,
         log_weights=np.zeros(len(graphs)),
@@ -132,18 +134,14 @@ def to_posterior(
         prior=target.prior,
         theta=theta,
         log_joint=joint,
-        info={
-            "method": method,
-            "steps": last.made,
-            "particles": len(last.z),
-            "cyclic": int((~acyclic).sum()),
-            "cyclic_handling": handling,
-            "collapsed": settings.collapsed,
-            "moves": moves,
-            "sample": moves > 0,
-            "ended_by": "limit" if cut_short or moves < settings.moves else "steps",
-            **({"verdict": _cut_short(last, moves, settings.moves)} if cut_short or moves < settings.moves else {}),
-        },
+        record=RunRecord(
+            method,
+            Sampling(sample=moves > 0, collapsed=settings.collapsed),
+            ParticleDiagnostics(
+                len(last.z), int((~acyclic).sum()), last.made, handling, moves, ended_by="limit" if early else "steps"
+            ),
+            Verdict(_cut_short(last, moves, settings.moves)) if early else None,
+        ),
     )
 
 

@@ -31,6 +31,7 @@ from dagpost.inference.exact.sampling import draw_graphs, most_probable_graph
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
 from dagpost.posterior import Expectation, ParentSet, Posterior, log_joint_of, log_prior_of
+from dagpost.posterior.records import ExactDiagnostics, RunRecord, Sampling
 from dagpost.priors import GraphPrior, InDegreePrior
 from dagpost.typing import Graph, Graphs
 
@@ -112,13 +113,7 @@ class ExactPosterior(Posterior):
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """As an ordinary posterior: graphs, weights, exact edge probabilities and evidence, but not the tables behind
         `sample`, `log_probability` and exact parent sets."""
-        known = {name: getattr(self, name) for name in SAVED}
-        record = {
-            "saved_from": "ExactPosterior",
-            "log_evidence": self.log_evidence,
-            "log_normaliser": self.log_normaliser,
-        }
-        return Posterior(**known).with_info(**record).save(path, overwrite)
+        return Posterior(**{name: getattr(self, name) for name in SAVED}).save(path, overwrite)
 
     def sample(self, draws: int, seed: int) -> Graphs:
         """Independent exact draws of DAGs."""
@@ -211,7 +206,7 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
     log_joint = log_prior + model.log_evidence_of(graphs, stats)
     log_normaliser = log_sum(log_joint)
     _check_mass(log_normaliser)
-    log_probability = log_normalised(log_joint)
+    log_probability, log_evidence = log_normalised(log_joint), log_normaliser - log_sum(log_prior)
     families = np.zeros((data.nodes, 1 << data.nodes))
     for j, sets in enumerate(codes(graphs).T):
         families[j] = np.bincount(sets, weights=np.exp(log_probability), minlength=1 << data.nodes)
@@ -223,8 +218,10 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
         prior=prior,
         log_joint=log_joint,
         marginals=_edge_marginals(families),
-        info={"method": "exact", "algorithm": "enumerate", "exhaustive": True},
-        log_evidence=log_normaliser - log_sum(log_prior),
+        record=RunRecord(
+            "exact", Sampling(exhaustive=True), ExactDiagnostics("enumerate", log_evidence, log_normaliser)
+        ),
+        log_evidence=log_evidence,
         log_normaliser=log_normaliser,
         parent_probabilities=families,
         best=graphs[log_joint.argmax()],
@@ -258,6 +255,7 @@ def _by_layers(
     else:
         log_prior_normaliser = backward_pass(log_prior).log_normaliser
     graphs = draw_graphs(generator(key_from_seed(seed)), layers, draws)
+    log_evidence = layers.log_normaliser - log_prior_normaliser
     return ExactPosterior(
         graphs=graphs,
         log_weights=np.zeros(draws),
@@ -266,8 +264,8 @@ def _by_layers(
         prior=prior,
         log_joint=log_weights(table, graphs),
         marginals=_edge_marginals(families),
-        info={"method": "exact", "algorithm": "layers"},
-        log_evidence=layers.log_normaliser - log_prior_normaliser,
+        record=RunRecord("exact", diagnostics=ExactDiagnostics("layers", log_evidence, layers.log_normaliser)),
+        log_evidence=log_evidence,
         log_normaliser=layers.log_normaliser,
         parent_probabilities=families,
         best=most_probable_graph(table)[0],
@@ -297,5 +295,5 @@ def _with_parameters(post: ExactPosterior, stats: Statistics, draws: int, seed: 
         log_weights=np.zeros(draws),
         theta=theta,
         log_joint=log_joint_of(graphs, theta, post.model, post.prior, stats),
-        info={**post.info, "exhaustive": False},
+        record=replace(post.record, sampling=replace(post.record.sampling, exhaustive=False)),
     )

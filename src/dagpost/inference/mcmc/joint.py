@@ -33,7 +33,6 @@ from dagpost.inference.mcmc.mc3 import SingleChain, Thinning
 from dagpost.inference.method import Problem
 from dagpost.models import Model
 from dagpost.posterior import Posterior, log_joint_of
-from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Theta
 
@@ -181,8 +180,7 @@ def joint_mc3(
             bar(thinning.thin)
             section.reached(partial(_state, chain, graphs, thetas, len(graphs), len(warm_up)))
     thetas = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)
-    post = joint_posterior(kernel, data, np.stack(graphs), thetas, thinning, chain)
-    return post.with_info(**thinning.ended(len(graphs), particles))
+    return joint_posterior(kernel, data, np.stack(graphs), thetas, thinning, chain, particles)
 
 
 def kernel_of(model: Model, prior: GraphPrior, variant: str, thinning: Thinning) -> Kernel:
@@ -213,8 +211,9 @@ def adaptation(part: int, parts: int) -> float:
 
 
 def joint_posterior(
-    kernel: Kernel, data: Dataset, graphs: Graphs, theta: Theta, thinning: Thinning, last: Chain
+    kernel: Kernel, data: Dataset, graphs: Graphs, theta: Theta, thinning: Thinning, last: Chain, wanted: int
 ) -> Posterior:
+    acceptance, scale = float(last.accepted / max(float(last.tried), 1.0)), float(jnp.exp(last.log_scale))
     return Posterior(
         graphs=graphs,
         log_weights=np.zeros(len(graphs)),
@@ -223,15 +222,7 @@ def joint_posterior(
         prior=kernel.prior,
         theta=theta,
         log_joint=log_joint_of(graphs, theta, kernel.model, kernel.prior, kernel.model.summarise(data)),
-        info={
-            "method": f"{kernel.variant}-mc3",
-            "sample": True,
-            "collapsed": False,
-            **thinning.info,
-            "scale": float(jnp.exp(last.log_scale)),
-            "acceptance": float(last.accepted / max(float(last.tried), 1.0)),
-            CHAIN_LENGTHS: [len(graphs)],
-        },
+        record=thinning.record(f"{kernel.variant}-mc3", len(graphs), wanted, acceptance, False, scale),
     )
 
 
@@ -282,7 +273,7 @@ def joint_mc3_together(
     drawn_theta = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *thetas)
     last = jax.tree.map(np.asarray, chains._replace(key=()))
     return [
-        joint_posterior(kernel, one, drawn[k], member(drawn_theta, k), thinning, member(last, k))
+        joint_posterior(kernel, one, drawn[k], member(drawn_theta, k), thinning, member(last, k), particles)
         for k, one in enumerate(data)
     ]
 

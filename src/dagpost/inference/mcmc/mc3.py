@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import numpy as np
@@ -27,7 +27,7 @@ from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
 from dagpost.posterior import Posterior, posterior_of_draws
-from dagpost.posterior.sample import CHAIN_LENGTHS
+from dagpost.posterior.records import RunRecord, Sampling, SingleChainDiagnostics, Verdict
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key
 
@@ -57,17 +57,20 @@ class Thinning:
         """The burn-in in parts of at most `thin` steps, so that progress can be shown."""
         return [min(self.thin, self.burn_in - done) for done in range(0, self.burn_in, self.thin)]
 
-    @property
-    def info(self) -> dict[str, Any]:
-        """What a posterior says of it."""
-        return {"burn_in": self.burn_in, "thin": self.thin, "neighbourhood": self.neighbourhood}
-
-    def ended(self, kept: int, wanted: int) -> dict[str, Any]:
-        """What a posterior says of a chain that its time limit has ended; nothing of one that kept all samples."""
-        if kept == wanted:
-            return {}
+    def record(
+        self, method: str, kept: int, wanted: int, acceptance: float, collapsed: bool, scale: float | None = None
+    ) -> RunRecord:
+        """Record of a chain that kept so many samples of those wanted; fewer mean that its time limit has ended it."""
+        early = kept < wanted
         text = f"The time limit ended the chain with {kept} of {wanted} samples: do not trust it, give it more time."
-        return {"ended_by": "limit", "verdict": text}
+        return RunRecord(
+            method,
+            Sampling(sample=True, collapsed=collapsed, chain_lengths=[kept]),
+            SingleChainDiagnostics(
+                self.burn_in, self.thin, self.neighbourhood, acceptance, scale, ended_by="limit" if early else "steps"
+            ),
+            Verdict(text) if early else None,
+        )
 
 
 def equilibrated(
@@ -131,9 +134,8 @@ def mc3(
             bar(thinning.thin)
             section.reached(partial(_state, saved([chain]), graphs, len(graphs), data.nodes, warmed))
     acceptance = float(chain.accepted.sum() / max(chain.tried.sum(), 1))
-    info = {"method": "mc3", **thinning.info, "acceptance": acceptance, CHAIN_LENGTHS: [len(graphs)]}
-    info |= thinning.ended(len(graphs), particles)
-    return posterior_of_draws(np.stack(graphs), data.names, model, prior, stats, key_theta, info)
+    record = thinning.record("mc3", len(graphs), particles, acceptance, collapsed=True)
+    return posterior_of_draws(np.stack(graphs), data.names, model, prior, stats, key_theta, record)
 
 
 def _state(chain: dict[str, np.ndarray], graphs: list[Graph], count: int, d: int, warmed: int) -> State:

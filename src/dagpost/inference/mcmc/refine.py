@@ -31,7 +31,6 @@ from dagpost.inference.mcmc.ensembles import (
 )
 from dagpost.inference.mcmc.scoring import Scoring, scorer_for
 from dagpost.models import Model, Statistics
-from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 
@@ -87,7 +86,9 @@ class Refined:
     graphs: Graphs
     marginals: Float[np.ndarray, "d d"]
     diagnostics: Diagnostics
-    info: dict[str, Any]
+    measured: dict[str, Any]
+    """Further fields of `ChainDiagnostics`."""
+    chain_lengths: list[int]
 
 
 def refine(
@@ -180,16 +181,16 @@ def refine(
     flat = block.graphs.reshape(-1, d, d)  # ensemble by ensemble, each in order of time
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
     ensemble = chosen // block.graphs.shape[1]
-    info = {
+    measured = {
         **figures(ensembles, heats),
         "rounds": batches_of(block) * rounds,
         "moves": made + own,
         "seconds": clock.seconds - began,
         "ended_by": "diagnostics" if enough else "limit",
         "edge_errors": np.nan_to_num(edge_errors(block.frequencies), nan=0.5).round(6).tolist(),
-        CHAIN_LENGTHS: np.bincount(ensemble, minlength=len(ensembles)).tolist(),
     }
-    return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), found, info)
+    lengths = np.bincount(ensemble, minlength=len(ensembles)).tolist()
+    return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), found, measured, lengths)
 
 
 class Block(NamedTuple):

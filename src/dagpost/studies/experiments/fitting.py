@@ -80,7 +80,7 @@ def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iter
         return
     yield from told(data, run, prior, post, seen)
     for other in run.get("also", ()):
-        post = weighed(post.graphs, data, as_model(other), as_prior(prior), post.info)
+        post = weighed(post.graphs, data, as_model(other), as_prior(prior), post.record)
         yield from told(data, {**run, "model": other}, prior, post, [])
 
 

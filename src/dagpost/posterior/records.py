@@ -1,0 +1,250 @@
+"""What a run says of itself, as records with fields: diagnostics, verdict, provenance and assumptions.
+
+`RunRecord.flat` gives all of it as one dictionary of plain values, for logs and JSON; `RunRecord.from_flat` reads such
+a dictionary, which is also what posterior files of format 1 hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Literal, Self
+
+EndedBy = Literal["diagnostics", "steps", "limit"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to trust a run, in a sentence.
+
+    Attributes
+    ----------
+    text
+        The sentence; it names what failed and what helps.
+    trusted
+        Whether the diagnostics passed; None for methods that have none.
+    """
+
+    text: str
+    trusted: bool | None = None
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Base class of what methods measure about their own run; `ended_by` is why the run ended, where it says so."""
+
+    ended_by: EndedBy | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class ChainDiagnostics(Diagnostics):
+    """Tempered chains (`dp.Auto`).
+
+    Attributes
+    ----------
+    rhat, ess
+        Largest split-R̂ and smallest effective sample size of an edge.
+    error
+        Largest standard error of an edge probability.
+    rhat_log_posterior, ess_log_posterior
+        The same of the log posterior.
+    edge_errors
+        Standard error of every edge probability.
+    acceptance
+        Share of accepted moves by kind of move, at temperature 1.
+    swap_rates, heats
+        Accepted exchanges between neighbouring levels, and the inverse temperatures of the levels.
+    ensembles, rounds, moves
+        Number of independent ensembles, rounds of each that count, and moves of all chains.
+    seconds
+        Duration of the chains.
+    start
+        Where the chains started.
+    particles, steps
+        Of DiBS, where they started from it.
+    """
+
+    rhat: float
+    ess: float
+    error: float
+    rhat_log_posterior: float
+    ess_log_posterior: float
+    edge_errors: Sequence[Sequence[float]]
+    acceptance: Mapping[str, float]
+    swap_rates: Sequence[float]
+    heats: Sequence[float]
+    ensembles: int
+    rounds: int
+    moves: int
+    seconds: float
+    start: str = "dibs"
+    particles: int | None = None
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class ParticleDiagnostics(Diagnostics):
+    """DiBS: particles, how many had a cycle and what became of them, steps made, and Metropolis moves of each."""
+
+    particles: int
+    cyclic: int
+    steps: int | None = None
+    cyclic_handling: Literal["drop", "repair"] = "drop"
+    moves: int = 0
+
+
+@dataclass(frozen=True)
+class SingleChainDiagnostics(Diagnostics):
+    """MC³ and its variants: the schedule, the share of accepted moves, and the scale of the parameters' random walk."""
+
+    burn_in: int
+    thin: int
+    neighbourhood: Literal["approximate", "exact"]
+    acceptance: float
+    scale: float | None = None
+
+
+@dataclass(frozen=True)
+class ResamplingDiagnostics(Diagnostics):
+    """The DAG bootstrap: resamples made, those dropped, and for PC the level at the end and how often it was halved."""
+
+    resamples: int
+    dropped: int
+    significance: float | None = None
+    halvings: int | None = None
+
+
+@dataclass(frozen=True)
+class ExactDiagnostics(Diagnostics):
+    """Exact inference: the algorithm, `log p(D)`, and the log of the sum of the unnormalised posterior."""
+
+    algorithm: Literal["enumerate", "layers"]
+    log_evidence: float | None = None
+    log_normaliser: float | None = None
+
+
+KINDS: tuple[type[Diagnostics], ...] = (
+    ChainDiagnostics, ParticleDiagnostics, SingleChainDiagnostics, ResamplingDiagnostics, ExactDiagnostics,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a posterior comes from.
+
+    Attributes
+    ----------
+    rows, data_hash
+        Number of rows and SHA-256 of the data.
+    scaling
+        Means and standard deviations by which columns were standardised; None for raw units.
+    options
+        Options of the run, the method and the seed included.
+    knowledge
+        Prior knowledge by names of columns, if there was any.
+    total_seconds, compiling
+        Duration of the whole run without compiling, and that of compiling.
+    """
+
+    rows: int | None = None
+    data_hash: str | None = None
+    scaling: Mapping[str, Sequence[float]] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    knowledge: Mapping[str, Any] | None = None
+    total_seconds: float | None = None
+    compiling: float | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the graphs stand for the posterior.
+
+    Attributes
+    ----------
+    exhaustive
+        All DAGs with their exact probabilities.
+    sample
+        Draws of the posterior itself, for which equal weights are right.
+    collapsed
+        Whether parameters were integrated out while graphs were inferred; None: they were if there are none.
+    chain_lengths
+        Number of draws of every chain, where the graphs stand chain by chain.
+    """
+
+    exhaustive: bool = False
+    sample: bool = False
+    collapsed: bool | None = None
+    chain_lengths: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything that a run says of itself.
+
+    Attributes
+    ----------
+    method
+        Name of the method.
+    sampling
+        How the graphs stand for the posterior.
+    diagnostics
+        What the method measured; its class depends on the method.
+    verdict
+        Whether to trust the run; None where the method does not judge itself.
+    provenance
+        Data, options and durations.
+    assumptions
+        What was assumed because nobody said otherwise, by topic.
+    extra
+        Entries of user-defined methods.
+    """
+
+    method: str = ""
+    sampling: Sampling = field(default_factory=Sampling)
+    diagnostics: Diagnostics | None = None
+    verdict: Verdict | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    assumptions: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def flat(self) -> dict[str, Any]:
+        """Return all fields that are set in one dictionary."""
+        out: dict[str, Any] = {"method": self.method} if self.method else {}
+        for part in (self.sampling, self.diagnostics, self.provenance):
+            if part is not None:
+                out |= {f.name: getattr(part, f.name) for f in fields(part)}
+        if self.verdict is not None:
+            out |= {"verdict": self.verdict.text, "trusted": self.verdict.trusted}
+        out |= {"assumptions": dict(self.assumptions), **self.extra}
+        return {name: value for name, value in out.items() if not _is_unset(name, value)}
+
+    @classmethod
+    def from_flat(cls, info: Mapping[str, Any]) -> Self:
+        """Build the record from a flat dictionary; entries without a field go to `extra`."""
+        rest = dict(info)
+
+        def take(kind: type) -> dict[str, Any]:
+            return {f.name: rest.pop(f.name) for f in fields(kind) if f.name in rest}
+
+        method = rest.pop("method", "")
+        text, trusted = rest.pop("verdict", None), rest.pop("trusted", None)
+        sampling, diagnostics = Sampling(**take(Sampling)), None
+        for kind in KINDS:
+            needed = [f.name for f in fields(kind) if f.name != "ended_by" and _is_required(f)]
+            if all(name in rest for name in needed):
+                diagnostics = kind(**take(kind))
+                break
+        verdict = None if text is None and trusted is None else Verdict(text or "", trusted)
+        return cls(
+            method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), rest.pop("assumptions", {}), rest
+        )
+
+
+def _is_required(entry: Field[Any]) -> bool:
+    return entry.default is MISSING and entry.default_factory is MISSING
+
+
+def _is_unset(name: str, value: Any) -> bool:
+    if name in ("exhaustive", "sample", "options", "assumptions"):
+        return not value
+    return value is None
