@@ -1,4 +1,4 @@
-"""Errors and warnings that name the culprit and the cure."""
+"""Exceptions, warnings and helpers for checking options; messages name the cause and the fix."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used; the message says what, where and how to mend it."""
+    """Invalid input; the message says what is wrong, where, and how to fix it."""
 
 
 class AllCyclic(InputError):
-    """Every particle of a DiBS run has a cycle after its last step (`steps`): there is no posterior over DAGs."""
+    """Every particle of a DiBS run has a cycle after the last step, so there is no posterior over DAGs.
+
+    Attributes
+    ----------
+    steps
+        Number of steps of the run, if known.
+    """
 
     def __init__(self, message: str, steps: int | None = None):
         super().__init__(message)
@@ -19,43 +25,43 @@ class AllCyclic(InputError):
 
 
 class RunError(RuntimeError):
-    """A run could not go on; the message says where it stopped and what to do."""
+    """A run could not continue; the message says where it stopped and what to do."""
 
 
 class DataWarning(UserWarning):
-    """The input can be used, but a person would want to know this about it."""
+    """The input is usable but probably not what was intended."""
 
 
 class CheckpointWarning(UserWarning):
-    """A run goes on, but not from the state, or not with the safety, that was asked for."""
+    """A run continues, but not from the requested state or not with the requested checkpoints."""
 
 
 class WeightingWarning(UserWarning):
-    """Other weights were asked for than the ones that are right."""
+    """The requested weights are not the correct ones for this posterior."""
 
 
 def printable(name: object) -> str:
-    """The name as it can be shown in a terminal: control characters escaped."""
+    """Return the text with control characters escaped, safe to show in a terminal."""
     text = str(name)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def whole_number(name: str, value: object, least: int) -> int:
-    """The value as an int, or an error that names the option."""
+    """Return the value as an int of at least `least`, or raise an error that names the option."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:  # type: ignore[attr-defined]
         raise InputError(f"{name}={value!r}: give a whole number, at least {least}")
     return value.__index__()  # type: ignore[attr-defined]
 
 
 def positive(name: str, value: object) -> float:
-    """The value as a float above 0, or an error that names the option."""
+    """Return the value as a finite float above 0, or raise an error that names the option."""
     if isinstance(value, str | bool) or not hasattr(value, "__float__") or not 0 < float(value) < float("inf"):  # type: ignore[arg-type]
         raise InputError(f"{name}={value!r}: give a number above 0")
     return float(value)  # type: ignore[arg-type]
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """A phrase that suggests the closest known word, or lists all of them.
+    """Return a phrase that suggests the closest known word, or lists all of them.
 
     >>> nearest("liner", ["linear", "mlp"])
     "did you mean 'linear'?"

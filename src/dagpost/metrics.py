@@ -1,4 +1,4 @@
-"""How good is a posterior? Against a true graph, held-out data, or an exact posterior."""
+"""Metrics of a posterior: against a true graph, held-out data or an exact posterior."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dagpost.posterior.provenance import aligned
 from dagpost.typing import Graph
 
 
-def _truth(post: Posterior, truth: Any) -> Graph:
-    """The true adjacency matrix; a labelled frame is brought into the posterior's order of names."""
+def _true_graph(post: Posterior, truth: Any) -> Graph:
+    """Return the true adjacency matrix; the nodes of a labelled frame are put in the posterior's order."""
     if isinstance(truth, pd.DataFrame):
         missing = [n for n in post.names if n not in truth.index or n not in truth.columns]
         if missing:
@@ -36,27 +36,41 @@ def _truth(post: Posterior, truth: Any) -> Graph:
 
 
 def expected_shd(post: Posterior, truth: Any, *, essential: bool = True) -> float:
-    """E-SHD: posterior mean of the structural Hamming distance to the truth.
+    """Return the expected structural Hamming distance (E-SHD) to the true graph.
 
-    Between essential graphs, as in the paper; between DAGs with `essential=False`.
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    truth
+        True adjacency matrix, or a frame labelled by node names.
+    essential
+        Compare essential graphs, as in the paper; if False, compare DAGs.
 
+    Returns
+    -------
+    float
+        Posterior mean of the distance; 0 is perfect.
+
+    Examples
+    --------
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=4, observations=500, seed=0)
     >>> expected_shd(dp.exact(sim.train, model="linear"), sim.graph) < 1
     True
     """
-    target = _truth(post, truth)
+    target = _true_graph(post, truth)
     graphs = post.graphs
     if essential:
         graphs, target = essential_graph(graphs), essential_graph(target)
     return float(post.weights @ structural_hamming_distance(graphs, target))
 
 
-def _favoured(post: Posterior, target: Graph) -> np.ndarray:
-    """Edge frequencies of essential graphs, undirected edges read in their favour.
+def _favourable_marginals(post: Posterior, target: Graph) -> np.ndarray:
+    """Return edge frequencies of the essential graphs, with undirected edges oriented favourably.
 
-    An undirected edge takes the direction of the true edge between its ends; where there is none it counts as one
-    mistake, from the first node to the second, not as two.
+    An undirected edge takes the direction of the true edge between its two nodes; if there is none, it counts as one
+    false edge (from the lower to the higher index) instead of two.
     """
     essential = essential_graph(post.graphs)
     undirected = essential & np.swapaxes(essential, 1, 2)
@@ -65,9 +79,12 @@ def _favoured(post: Posterior, target: Graph) -> np.ndarray:
     return np.einsum("m,mij->ij", post.weights, np.where(undirected, as_read, essential), optimize=True)
 
 
-def _classified(post: Posterior, truth: Any, diagonal: bool, by_class: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    target = _truth(post, truth)
-    scores = _favoured(post, target) if by_class else post.edge_marginals
+def _labels_and_scores(
+    post: Posterior, truth: Any, diagonal: bool, by_class: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true labels and the predicted scores of all edges, as flat arrays."""
+    target = _true_graph(post, truth)
+    scores = _favourable_marginals(post, target) if by_class else post.edge_marginals
     kept = np.ones_like(target) if diagonal else ~np.eye(post.nodes, dtype=np.bool_)
     if not target[kept].any() or target[kept].all():
         raise InputError("the true graph has no edge (or every edge): ROC and PR curves are not defined")
@@ -75,34 +92,77 @@ def _classified(post: Posterior, truth: Any, diagonal: bool, by_class: bool = Fa
 
 
 def auroc(post: Posterior, truth: Any, *, diagonal: bool = True, by_class: bool = False) -> float:
-    """Area under the ROC curve of edge probabilities.
+    """Return the area under the ROC curve of the edge probabilities.
 
-    Over all d² entries as in the paper; `diagonal=False` leaves out the d impossible self-loops. `by_class=True` is how
-    the paper scores PC and GES, which know graphs only up to equivalence: undirected edges of the essential graphs are
-    oriented in their favour.
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    truth
+        True adjacency matrix, or a frame labelled by node names.
+    diagonal
+        Score all d² entries, as in the paper; if False, leave out the d impossible self-loops.
+    by_class
+        Score essential graphs, with undirected edges oriented favourably. The paper scores PC and GES this way, which
+        identify graphs only up to equivalence.
 
+    Returns
+    -------
+    float
+        1 is perfect, 0.5 is chance.
+
+    Examples
+    --------
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=4, observations=100, seed=0)
     >>> round(auroc(dp.exact(sim.train, model="linear"), sim.graph), 2)
     1.0
     """
-    return float(roc_auc_score(*_classified(post, truth, diagonal, by_class)))
+    return float(roc_auc_score(*_labels_and_scores(post, truth, diagonal, by_class)))
 
 
 def auprc(post: Posterior, truth: Any, *, diagonal: bool = True) -> float:
-    """Area under the precision-recall curve (average precision) of edge probabilities."""
-    return float(average_precision_score(*_classified(post, truth, diagonal)))
+    """Return the area under the precision-recall curve (average precision) of the edge probabilities.
+
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    truth
+        True adjacency matrix, or a frame labelled by node names.
+    diagonal
+        Score all d² entries, as in the paper; if False, leave out the d impossible self-loops.
+
+    Returns
+    -------
+    float
+        1 is perfect.
+    """
+    return float(average_precision_score(*_labels_and_scores(post, truth, diagonal)))
 
 
 def brier_score(post: Posterior, truth: Any) -> float:
-    """Mean squared error of the edge probabilities over the d (d - 1) possible edges."""
-    target = _truth(post, truth)
+    """Return the mean squared error of the edge probabilities over the d (d - 1) possible edges.
+
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    truth
+        True adjacency matrix, or a frame labelled by node names.
+
+    Returns
+    -------
+    float
+        0 is perfect.
+    """
+    target = _true_graph(post, truth)
     off = ~np.eye(post.nodes, dtype=np.bool_)
     return float(np.mean((post.edge_marginals[off] - target[off]) ** 2))
 
 
 def expected_edges(post: Posterior) -> float:
-    """Posterior mean of the number of edges."""
+    """Return the posterior mean of the number of edges."""
     return post.expected_edges
 
 
@@ -110,10 +170,22 @@ def expected_edges(post: Posterior) -> float:
 
 
 def negative_log_likelihood(post: Posterior, data: Any) -> float:
-    """`- sum_m w_m log p(data | G_m, Theta_m)`, equation 19; without parameters the marginal `log p(data | G)`.
+    """Return `- sum_m w_m log p(data | G_m, Theta_m)`, equation 19.
 
-    Entries recorded as intervened on leave the likelihood (equation E.4), so the same call gives neg. LL,
-    neg. MLL, I-LL and I-MLL. Of several data sets it is the mean.
+    Without parameters it uses the marginal likelihood `log p(data | G)`. Entries recorded as intervened on are left
+    out of the likelihood (equation E.4), so the same function gives neg. LL, neg. MLL, I-LL and I-MLL.
+
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    data
+        Held-out data in any form that `fit` accepts; for a list or tuple of data sets the result is their mean.
+
+    Returns
+    -------
+    float
+        Smaller is better.
     """
     if isinstance(data, list | tuple):
         if len(data) == 0:
@@ -129,48 +201,105 @@ def negative_log_likelihood(post: Posterior, data: Any) -> float:
 
 
 def _on_common_support(post: Posterior, exact: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
-    merged = _graphs_only(post, exact)
+    """Return the probabilities of the graphs of `post` under `post` and under `exact`."""
+    merged = _merged_graphs(post, exact)
     return merged.weights, np.exp(exact.log_probability(merged.graphs))
 
 
-def _order(post: Posterior, other: Posterior) -> list[int]:
-    """Where the nodes of `other` stand in `post`, by name."""
+def _node_order(post: Posterior, other: Posterior) -> list[int]:
+    """Return the positions in `post` of the nodes of `other`, matched by name."""
     if set(post.names) != set(other.names):
-        raise InputError("the two posteriors are not about the same nodes")
+        raise InputError("the two posteriors are not about the same nodes: fit both to the same columns")
     return [post.names.index(name) for name in other.names]
 
 
-def _graphs_only(post: Posterior, exact: Posterior) -> Posterior:
-    order = _order(post, exact)
+def _merged_graphs(post: Posterior, exact: Posterior) -> Posterior:
+    """Return `post` without parameters, with equal graphs merged and nodes in the order of `exact`."""
+    order = _node_order(post, exact)
     graphs = post.graphs[:, order][:, :, order]
     return Posterior(graphs, post.log_weights, exact.names, post.model, post.prior).merged()
 
 
 def _marginal_errors(post: Posterior, exact: Posterior) -> np.ndarray:
-    order = _order(post, exact)
+    """Return the difference of the edge marginals, nodes in the order of `exact`."""
+    order = _node_order(post, exact)
     return post.edge_marginals[np.ix_(order, order)] - exact.edge_marginals
 
 
 def total_variation(post: Posterior, exact: ExactPosterior) -> float:
-    """Half the sum of `|p(G) - q(G)|` over all DAGs; 0 is perfect, 1 means disjoint."""
+    """Return half the sum of `|p(G) - q(G)|` over all DAGs.
+
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    exact
+        Exact posterior of the same nodes.
+
+    Returns
+    -------
+    float
+        0 is perfect, 1 means disjoint.
+    """
     p, q = _on_common_support(post, exact)
     return float(0.5 * (np.abs(p - q).sum() + max(0.0, 1.0 - q.sum())))
 
 
 def kl_divergence(post: Posterior, exact: ExactPosterior) -> float:
-    """`KL(post || exact)`; finite, since an exact posterior covers every DAG."""
-    merged = _graphs_only(post, exact)
+    """Return `KL(post || exact)`, in nats.
+
+    It is finite unless prior knowledge excludes a graph of `post`: otherwise every DAG has positive probability.
+
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    exact
+        Exact posterior of the same nodes.
+
+    Returns
+    -------
+    float
+        0 is perfect.
+    """
+    merged = _merged_graphs(post, exact)
     used = merged.weights > 0
     difference = merged.log_weights[used] - exact.log_probability(merged.graphs[used])
     return float(merged.weights[used] @ difference)
 
 
 def edge_marginal_rmse(post: Posterior, exact: Posterior) -> float:
-    """Root mean squared error of the edge marginals over the d (d - 1) possible edges."""
+    """Return the root mean squared error of the edge marginals over the d (d - 1) possible edges.
+
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    exact
+        Reference posterior of the same nodes.
+
+    Returns
+    -------
+    float
+        0 is perfect.
+    """
     off = ~np.eye(post.nodes, dtype=np.bool_)
     return float(np.sqrt(np.mean(_marginal_errors(post, exact)[off] ** 2)))
 
 
 def edge_marginal_maximum(post: Posterior, exact: Posterior) -> float:
-    """Largest error of an edge marginal."""
+    """Return the largest absolute error of an edge marginal.
+
+    Parameters
+    ----------
+    post
+        Posterior to evaluate.
+    exact
+        Reference posterior of the same nodes.
+
+    Returns
+    -------
+    float
+        0 is perfect.
+    """
     return float(np.abs(_marginal_errors(post, exact)).max())

@@ -1,4 +1,4 @@
-"""Names for shapes. `d` nodes, `m` graphs, `n` rows, `k` latent size; `adjacency[i, j]` means i -> j."""
+"""Array types by shape: `d` nodes, `m` graphs, `n` rows, `k` latent dimensions; `adjacency[i, j]` means i -> j."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ Mask: TypeAlias = Bool[np.ndarray, "n d"]
 Nodes: TypeAlias = Int[np.ndarray, " p"]
 Key: TypeAlias = jax.Array
 Theta: TypeAlias = Any
-"""A pytree of parameters; `()` for a model that has integrated them out."""
+"""Pytree of model parameters; `()` for a model whose parameters are integrated out."""

@@ -26,7 +26,7 @@ def ticking(monkeypatch):
         return now[0]
 
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=look))
-    monkeypatch.setattr(module, "_compiling", lambda: SimpleNamespace(seconds=0.0))
+    monkeypatch.setattr(module, "_compile_time", lambda: SimpleNamespace(seconds=0.0))
     return now
 
 
@@ -123,7 +123,7 @@ def test_exact_has_no_limit():
 def test_the_clock_stands_still_while_code_is_compiled(monkeypatch):
     now, compiled = [100.0], SimpleNamespace(seconds=50.0)
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(module, "_compiling", lambda: compiled)
+    monkeypatch.setattr(module, "_compile_time", lambda: compiled)
     watch = Clock(10.0)
     now[0], compiled.seconds = 107.0, 54.0
     assert (watch.seconds, watch.left, watch.compiling, watch.expired) == (3.0, 7.0, 4.0, False)

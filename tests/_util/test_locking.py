@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from dagpost._util.files import hold
+from dagpost._util.files import try_lock
 from dagpost.inference.checkpoints import Checkpoint
 from dagpost.interfaces.cli.output import output_folder
 
@@ -20,9 +20,9 @@ def handles(tmp_path):
 
 def test_one_holder_at_a_time(handles):
     one, two = handles
-    assert hold(one) and not hold(two) and hold(one)
+    assert try_lock(one) and not try_lock(two) and try_lock(one)
     fcntl.flock(one, fcntl.LOCK_UN)
-    assert hold(two)
+    assert try_lock(two)
 
 
 def test_a_file_system_without_locks_is_no_obstacle(handles, tmp_path, monkeypatch):
@@ -30,6 +30,6 @@ def test_a_file_system_without_locks_is_no_obstacle(handles, tmp_path, monkeypat
         raise OSError(errno.ENOTSUP, "not supported")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    assert hold(handles[0]) and hold(handles[1])
+    assert try_lock(handles[0]) and try_lock(handles[1])
     with Checkpoint(tmp_path / "state").locked(), output_folder(tmp_path / "run", [], overwrite=False) as folder:
         assert folder.is_dir()

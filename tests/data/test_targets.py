@@ -42,7 +42,7 @@ def test_nothing_means_observed(targets):
 @pytest.mark.parametrize(
     "targets, message",
     [
-        (["a", "", "aa;b", ""], "row 3 was intervened on at 'aa', which is no column: did you mean 'a'"),
+        (["a", "", "aa;b", ""], "row 3 was intervened on at 'aa', which is not a column: did you mean 'a'"),
         (["a", "b"], "2 intervention targets for 4 rows"),
         (pd.Series([1, 0, 0, 1]), "the intervention target in row 1 is 1: give the name of a column"),
         (np.array([1, 0, 0, 1]), "mask has shape"),

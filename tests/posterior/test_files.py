@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost._util.sealing import TRAILER, sealed, unsealed
+from dagpost._util.sealing import TRAILER, seal, unseal
 from dagpost.errors import InputError
 from dagpost.models.bge import BgeTheta
 from dagpost.posterior import Posterior
@@ -178,16 +178,16 @@ def test_sealed_files_of_another_kind_are_refused(raw, tmp_path):
     import xarray
 
     path = tmp_path / "a.nc"
-    path.write_bytes(sealed(b"not HDF5"))
+    path.write_bytes(seal(b"not HDF5"))
     with pytest.raises(InputError, match=r"a\.nc is not a posterior"):
         dp.load(path)
     other = xarray.Dataset({"x": ("y", [1.0])}).to_netcdf(engine="h5netcdf")
-    path.write_bytes(sealed(other))
+    path.write_bytes(seal(other))
     with pytest.raises(InputError, match="not a posterior"):
         dp.load(path)
-    tree = xarray.open_datatree(io.BytesIO(unsealed(raw, "")), engine="h5netcdf").load()
+    tree = xarray.open_datatree(io.BytesIO(unseal(raw, "")), engine="h5netcdf").load()
     tree.attrs["format_version"] = 99
-    path.write_bytes(sealed(tree.to_netcdf(engine="h5netcdf")))
+    path.write_bytes(seal(tree.to_netcdf(engine="h5netcdf")))
     with pytest.raises(InputError, match="install a newer one"):
         dp.load(path)
 
@@ -202,7 +202,7 @@ def test_sizes_are_checked_before_reading(raw, tmp_path):
     with h5netcdf.File(tmp_path / "bomb", "w") as file:  # a few kilobytes that claim 8 TB
         file.dimensions = {"x": 10**12}
         file.create_variable("graph", ("x",), float, chunks=(10**6,))
-    path.write_bytes(sealed((tmp_path / "bomb").read_bytes()))
+    path.write_bytes(seal((tmp_path / "bomb").read_bytes()))
     with pytest.raises(InputError, match="its arrays have"):
         dp.load(path)
 

@@ -160,7 +160,7 @@ def test_awkward_names(names, edge, pair):
         ({"forbidden": ["erk -> erk"]}, "forbidden: an edge cannot lead from 'erk' to itself"),
         (
             {"required": ["erk -> akt"], "forbidden": [("erk", "akt")]},
-            "'erk -> akt' is required, but it is forbidden, too: drop one",
+            "'erk -> akt' is required, but it is also forbidden: drop one",
         ),
         (
             {"required": ["erk -> akt"], "tiers": [["akt"], ["erk"]]},
@@ -174,15 +174,15 @@ def test_awkward_names(names, edge, pair):
             {"required": ["erk -> pkc", "akt -> pkc"], "max_parents": 1},
             r"'pkc' has 2 required parents \('erk', 'akt'\), more than max_parents=1",
         ),
-        ({"tiers": [["erk"], ["akt", "erk"]]}, "'erk' stands in tier 1 and again in tier 2"),
-        ({"tiers": [["erk", "erk"]]}, "'erk' stands in tier 1 and again in tier 1"),
+        ({"tiers": [["erk"], ["akt", "erk"]]}, "'erk' is in tier 1 and again in tier 2"),
+        ({"tiers": [["erk", "erk"]]}, "'erk' is in tier 1 and again in tier 1"),
         (
             {"required": ["erk -> akt"], "probabilities": {"erk -> akt": 0.9}},
             "'erk -> akt' has probability 0.9, but it is required",
         ),
         (
             {"forbidden": ["erk -> akt"], "probabilities": {"erk -> akt": 0.1}},
-            "'erk -> akt' has probability 0.1, but it is forbidden",
+            "'erk -> akt' has probability 0.1, but it is also forbidden",
         ),
         ({"roots": ["akt"], "probabilities": {"erk -> akt": 0.1}}, "has probability 0.1, but 'akt' is a root"),
         (
@@ -229,8 +229,8 @@ def test_an_edge_that_can_be_read_in_two_ways():
         ({"probabilities": {"erk -> akt": float("nan")}}, "probability nan"),
         ({"probabilities": {"erk -> akt": "0.3"}}, "probability '0.3'"),
         ({"probabilities": {"erk -> akt": {"p": 0.3}}}, "probability {'p': 0.3}"),
-        ({"probabilities": [0.3]}, "0.3 is not an edge and its probability"),
-        ({"probabilities": ["erk -> akt"]}, "'erk -> akt' is not an edge and its probability"),
+        ({"probabilities": [0.3]}, "0.3 is not an edge with a probability"),
+        ({"probabilities": ["erk -> akt"]}, "'erk -> akt' is not an edge with a probability"),
         ({"probabilities": 0.3}, "probabilities=0.3: give a list"),
         ({"requierd": []}, "unknown key 'requierd' in knowledge: did you mean 'required'"),
     ],

@@ -1,8 +1,8 @@
-"""The time limit of a run: a clock that stands still while code is compiled.
+"""Time limits: a clock that excludes compilation time, and work split into parts of roughly equal duration.
 
-Compiling takes a minute on a new installation and nothing later on, so a limit that counted it would mean something
-else on every call. JAX and numba report how long they compile; the clock leaves that out, and a run says how long that
-was.
+Compiling takes up to a minute on a new installation and almost no time afterwards, so a limit that included it would
+depend on the state of the caches. JAX and numba report their compilation times; the clock subtracts them, and a run
+records the total.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from functools import cache
 from dagpost.errors import positive
 
 PART_SECONDS = 0.4
-"""How long a call of compiled code may take, about, before somebody looks at the clock."""
+"""Target duration of one call of compiled code; the clock is checked between calls."""
 
 JAX_EVENTS = tuple(
     f"/jax/core/compile/{stage}_duration" for stage in ("jaxpr_trace", "jaxpr_to_mlir_module", "backend_compile")
 )
 
 
-class _Compiling:
-    """Seconds spent compiling by this process so far, as JAX and numba report them."""
+class _CompileTime:
+    """Total seconds this process has spent compiling, as reported by JAX and numba."""
 
     def __init__(self):
         from jax import monitoring
         from numba.core import event
 
         self.seconds = 0.0
-        self._spans: list[tuple[float, float]] = []  # that do not overlap, in order of time
-        self._began: list[float] = []  # of the numba compilations under way
+        self._spans: list[tuple[float, float]] = []  # disjoint, in order of time
+        self._began: list[float] = []  # start times of the numba compilations in progress
         self._now = time.perf_counter
         total = self
 
@@ -49,7 +49,7 @@ class _Compiling:
         monitoring.register_event_duration_secs_listener(add)
 
     def _add(self, began: float) -> None:
-        """A compilation from then to now; those within it, which have ended before, are part of it."""
+        """Count a compilation from `began` to now, merged with earlier ones that overlap it (nested compilations)."""
         while self._spans and self._spans[-1][1] > began:
             earlier, ended = self._spans.pop()
             self.seconds -= ended - earlier
@@ -59,24 +59,32 @@ class _Compiling:
 
 
 @cache
-def _compiling() -> _Compiling:
-    return _Compiling()
+def _compile_time() -> _CompileTime:
+    """Return the listener of this process, registered on first use."""
+    return _CompileTime()
 
 
 class Clock:
-    """Seconds since it was made, without those spent compiling, and how many are left of `limit` (None: no limit)."""
+    """Stopwatch that excludes compilation time, with an optional limit.
+
+    Parameters
+    ----------
+    limit
+        Time limit in seconds; None for no limit.
+    """
 
     def __init__(self, limit: float | None = None):
         self.limit = None if limit is None else positive("time_limit", limit)
-        self._began, self._compiled = time.perf_counter(), _compiling().seconds
+        self._began, self._compiled = time.perf_counter(), _compile_time().seconds
 
     @property
     def compiling(self) -> float:
-        """Seconds spent compiling since the clock was made."""
-        return _compiling().seconds - self._compiled
+        """Seconds spent compiling since the clock was created."""
+        return _compile_time().seconds - self._compiled
 
     @property
     def seconds(self) -> float:
+        """Seconds since the clock was created, compilation excluded."""
         return time.perf_counter() - self._began - self.compiling
 
     @property
@@ -86,33 +94,34 @@ class Clock:
 
     @property
     def expired(self) -> bool:
+        """Whether the limit has been reached."""
         return self.left <= 0
 
     def put_back(self, seconds: float) -> None:
-        """Count seconds of an earlier, interrupted part of the run."""
+        """Add seconds used by an earlier, interrupted part of the run."""
         self._began -= seconds
 
     def until(self, share: float) -> Clock:
-        """A clock that expires when this share of the time that is left now is over."""
+        """Return a new clock that expires after this share of the remaining time."""
         return Clock(None if self.limit is None else max(share * self.left, 1e-3))
 
 
 class Pace:
-    """How much work takes about `PART_SECONDS`, learned on the way."""
+    """Adaptive part size: the amount of work that takes about `PART_SECONDS`."""
 
     def __init__(self):
         self.amount = 1
 
     def parts(self, total: int, clock: Clock | None = None) -> Iterator[int]:
-        """The total in parts; the rest is left out when the clock has expired, or would before the next part ends."""
+        """Yield the total in parts; stop early once the clock has expired or would expire during the next part."""
         took = 0.0
         while total > 0:
             if clock is not None and (clock.left <= 0 or took > 2 * clock.left):
                 return
             part = min(self.amount, total)
-            began = time.perf_counter(), _compiling().seconds
+            began = time.perf_counter(), _compile_time().seconds
             yield part
-            took = time.perf_counter() - began[0] - (_compiling().seconds - began[1])
+            took = time.perf_counter() - began[0] - (_compile_time().seconds - began[1])
             total -= part
             if took > PART_SECONDS:
                 self.amount = max(1, part // 2)

@@ -1,4 +1,4 @@
-"""How JAX compiles the long loops: of DiBS, M-MC³ and G-MC³."""
+"""JIT compilation of the long JAX loops (DiBS, M-MC³ and G-MC³) with fast compiler settings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any
 import jax
 
 LEVEL = "xla_backend_optimization_level"
+"""Name of the XLA compiler option."""
 
 
 def jitted(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`jax.jit`, at LLVM's first level of optimisation on a CPU: compiling takes half the time there, and what is
-    compiled is no slower (`benchmarks/compiling.py`). A level in XLA_FLAGS is left alone."""
+    """Return `jax.jit(function, **options)`, compiled at LLVM optimisation level 1 on a CPU.
+
+    That halves the compile time and the compiled code is no slower (`benchmarks/compiling.py`). A level set in
+    XLA_FLAGS takes precedence.
+    """
 
     @cache
-    def compiled() -> Callable[..., Any]:  # once JAX has to know its device in any case
+    def compiled() -> Callable[..., Any]:  # on the first call: asking for the backend initialises the device
         quick = jax.default_backend() == "cpu" and LEVEL not in os.environ.get("XLA_FLAGS", "")
         return jax.jit(function, compiler_options={LEVEL: 1} if quick else None, **options)
 

@@ -1,4 +1,4 @@
-"""Facts about this machine and installation: available memory and library versions; a cache of compiled functions."""
+"""The machine and the installation: available memory, library versions, and a cache for functions of settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def cached_by_value(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Remember the last results; arguments that cannot be hashed (settings with arrays) are computed anew."""
+    """Return the function with an LRU cache; calls with unhashable arguments (settings with arrays) bypass it."""
     cached = lru_cache(maxsize=16)(function)
 
     @wraps(function)
@@ -27,7 +27,7 @@ def cached_by_value(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def available_memory() -> float:
-    """GiB that can be taken without swapping; 4 where the system does not say."""
+    """Return the GiB that can be allocated without swapping; 4 where the system does not report it."""
     try:
         with open("/proc/meminfo") as lines:
             sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
@@ -40,7 +40,7 @@ PACKAGE = __name__.split(".")[0]
 
 
 def versions_of(*libraries: str) -> dict[str, str]:
-    """By name, dagpost first.
+    """Return the versions of dagpost and of these libraries, by name.
 
     >>> list(versions_of("numpy"))
     ['dagpost', 'numpy']

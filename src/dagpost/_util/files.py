@@ -1,4 +1,4 @@
-"""Files written whole or not at all, locks between processes, and paths checked before use."""
+"""Files: atomic writes, locks between processes, and checks of paths."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray, overwrite: bool = False) -> Path:
-    """Write the bytes under this name; at every moment the name holds the old file, or the new one as a whole.
+    """Write a file atomically: at every moment the path holds the old file or the complete new one.
 
-    The content goes to a new file in the same folder, is brought to disk, and then takes the name; then the folder is
-    brought to disk. A file that is there already is left alone unless `overwrite` is set.
+    The content is written to a temporary file in the same folder, synced to disk and renamed; then the folder is
+    synced. An existing file is replaced only if `overwrite` is set.
     """
     target = check_target(path, overwrite)
     partial = target.with_name(f".{secrets.token_hex(8)}{PARTIAL}")
@@ -32,7 +32,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray, o
         if overwrite:
             os.replace(partial, target)
         else:
-            _take_free_name(partial, target)
+            _rename_without_overwriting(partial, target)
         _sync_folder(target.parent)
     except OSError as error:
         what = f"{printable(target.name)} could not be written ({error.strerror or error})"
@@ -44,45 +44,51 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray, o
 
 
 def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """The path, or an error that says why a file cannot be written there; for asking before a long computation."""
+    """Return the path, or raise an error if no file can be written there; call it before a long computation."""
     target = as_path(path)
     shown, folder = printable(target.name), target.parent
     if not folder.is_dir():
-        raise InputError(f"{shown}: there is no folder {printable(folder)}: make it first")
+        raise InputError(f"{shown}: there is no folder {printable(folder)}: create it first")
     if target.is_dir():
         raise InputError(f"{shown} is a folder: give the name of a file")
     if target.exists() and not overwrite:
-        raise _taken(target)
+        raise _exists_error(target)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{shown}: the folder {printable(folder)} cannot be written to")
     return target
 
 
 def _write(handle: int, content: bytes | bytearray) -> None:
+    """Write all bytes; a single `os.write` may write only some of them."""
     left = memoryview(content)
     while left:
         left = left[os.write(handle, left) :]
 
 
-def _taken(target: Path) -> InputError:
+def _exists_error(target: Path) -> InputError:
+    """Return the error for a path that exists already."""
     return InputError(f"{printable(target.name)} exists: give another name, or overwrite=True")
 
 
-def _take_free_name(partial: Path, target: Path) -> None:
-    """A link fails where the name is taken, also when another process took it a moment ago; a rename would not."""
+def _rename_without_overwriting(partial: Path, target: Path) -> None:
+    """Give the temporary file its name, or raise an error if that exists.
+
+    Unlike a rename, a hard link fails if another process has just created the target.
+    """
     try:
         os.link(partial, target)
     except FileExistsError:
-        raise _taken(target) from None
-    except (OSError, NotImplementedError):  # a file system without links
+        raise _exists_error(target) from None
+    except (OSError, NotImplementedError):  # a file system without hard links
         if target.exists():
-            raise _taken(target) from None
+            raise _exists_error(target) from None
         os.replace(partial, target)
 
 
 def _sync_folder(folder: Path) -> None:
+    """Sync the directory entry to disk."""
     if os.name == "nt":
-        return  # folders cannot be opened there
+        return  # Windows cannot open folders
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -90,10 +96,10 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def hold(handle: int) -> bool:
-    """Whether this process has the lock from now on; where there are no locks, everybody has it.
+def try_lock(handle: int) -> bool:
+    """Try to take an exclusive lock on an open file; return False if another process holds it.
 
-    Only a lock that somebody else holds refuses: a file system without locks is no reason not to work there.
+    Where the system or the file system has no locks, return True, so that dagpost still works there.
     """
     try:
         import fcntl
@@ -109,14 +115,17 @@ def hold(handle: int) -> bool:
 
 
 def as_path(path: str | os.PathLike[str], what: str = "file") -> Path:
-    """The path, if it is one."""
+    """Return the argument as a Path, or raise an error if it cannot be one; `what` names the expected kind of file."""
     if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
         raise InputError(f"{path!r:.60} is not the path of a {what}")
     return Path(path)
 
 
 def existing_file(path: str | os.PathLike[str], what: str, kinds: str) -> tuple[Path, str]:
-    """The plain file at this path and its name as it can be shown; `what` it should be, and its usual endings."""
+    """Return the path of an existing regular file and its printable name.
+
+    `what` (the expected kind of file) and `kinds` (its usual extensions) appear in error messages.
+    """
     file = as_path(path, what)
     shown = printable(file.name)
     try:

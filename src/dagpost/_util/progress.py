@@ -1,4 +1,4 @@
-"""Progress with time left, on standard error, for anything that may take over two seconds."""
+"""Progress bar with the time left, on standard error, for work that may take more than two seconds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ from typing import Protocol
 
 
 class Advance(Protocol):
-    """Called with the amount of work done since the last call."""
+    """Callback that takes the amount of work done since the last call."""
 
     def __call__(self, amount: float) -> None: ...
 
 
 @contextmanager
 def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Advance]:
-    """A bar that disappears when done. `show=None` shows it on a terminal only."""
+    """Show a progress bar that disappears when done.
+
+    Parameters
+    ----------
+    title
+        Text to the left of the bar.
+    total
+        Total amount of work.
+    show
+        Whether to show the bar; None shows it only if standard error is a terminal.
+
+    Yields
+    ------
+    Advance
+        Callback to report finished work.
+    """
     if show is None:
         show = sys.stderr.isatty()
     if not show:

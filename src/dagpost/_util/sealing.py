@@ -1,7 +1,7 @@
-"""Bytes with a seal: a trailer by which every change and every truncation is noticed.
+"""Sealed files: a checksum trailer that detects any change or truncation.
 
 The trailer is `mark (16 bytes) | length of the content (8 bytes) | SHA-256 of all before (32 bytes)`. It stands at the
-end, where readers of HDF5 and netCDF do not look. It guards against damage, not against forgery.
+end, which readers of HDF5 and netCDF ignore. It protects against damage, not against forgery.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ MARK = b"dagpost sealed 1"
 TRAILER = len(MARK) + 8 + 32
 
 
-def sealed(content: bytes | bytearray | memoryview) -> bytes:
-    """The content and its trailer."""
+def seal(content: bytes | bytearray | memoryview) -> bytes:
+    """Return the content followed by its trailer."""
     body = b"".join([content, MARK, len(content).to_bytes(8, "little")])
     return body + hashlib.sha256(body).digest()
 
 
-def unsealed(raw: bytes, shown: str) -> memoryview:
-    """The content, or an error that names the file."""
+def unseal(raw: bytes, shown: str) -> memoryview:
+    """Return the content without its trailer, or raise an error that names the file (`shown`) if it is damaged."""
     view = memoryview(raw)
     if len(raw) < TRAILER or bytes(view[-TRAILER : 16 - TRAILER]) != MARK:
-        raise InputError(f"{shown} is cut short, damaged, or no file of dagpost: its seal is missing")
+        raise InputError(f"{shown} is truncated, damaged or not a dagpost file: its checksum trailer is missing")
     if int.from_bytes(view[16 - TRAILER : -32], "little") != len(raw) - TRAILER:
-        raise InputError(f"{shown} is damaged: its length is not the one it was written with")
+        raise InputError(f"{shown} is damaged: its length differs from the recorded length")
     if not hmac.compare_digest(hashlib.sha256(view[:-32]).digest(), bytes(view[-32:])):
         raise InputError(f"{shown} is damaged: its contents do not match its checksum")
     return view[:-TRAILER]
 
 
 def read_sealed(path: str | os.PathLike[str], largest_bytes: int) -> memoryview:
-    """The content of a sealed file; its kind and size are looked at before it is read."""
+    """Return the content of a sealed file; its type and size are checked before it is read."""
     file, shown = existing_file(path, "file that dagpost wrote", "posterior.nc")
     size = file.stat().st_size
     if size > largest_bytes:
@@ -49,4 +49,4 @@ def read_sealed(path: str | os.PathLike[str], largest_bytes: int) -> memoryview:
             raw = stream.read(largest_bytes + 1)
     except OSError as error:
         raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
-    return unsealed(raw, shown)
+    return unseal(raw, shown)

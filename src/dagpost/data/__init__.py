@@ -1,4 +1,4 @@
-"""Tables in: the immutable Dataset, reading from disk, checks, and the bundled Sachs data."""
+"""Data: the immutable Dataset, reading tables from disk, checks, and the bundled Sachs data."""
 
 from dagpost.data.checks import check_for_inference
 from dagpost.data.dataset import Dataset, Scaling

@@ -1,6 +1,7 @@
-"""Is this table fit for structure learning? Asked once, before any inference.
+"""Checks of data before inference, and batches of data sets of one shape.
 
-Data sets of one shape as one batch, for what a GPU does with many of them at once.
+`check_for_inference` rejects tables that no structure-learning method can use. The batch helpers stack several data
+sets, so that a GPU can process them at once.
 """
 
 from __future__ import annotations
@@ -18,15 +19,29 @@ from dagpost.data.dataset import Dataset
 from dagpost.errors import DataWarning, InputError, printable
 
 DEPENDENT = 1e-12
-"""A column is dependent when the others leave less than this share of its variance."""
-
+"""A column is linearly dependent if the others leave less than this share of its variance unexplained."""
 
 NEARLY_CONSTANT = 1e-7
-"""A spread below this share of the largest value is refused: scatter matrices would lose all digits to the offset."""
+"""A column whose standard deviation is below this share of its largest value is rejected: scatter matrices would lose
+all digits to the offset."""
 
 
 def check_for_inference(data: Dataset) -> Dataset:
-    """The data, or an error that names the column at fault; warnings for what can be lived with."""
+    """Check that the data are suitable for structure learning.
+
+    Constant, nearly constant, duplicated and linearly dependent columns are errors that name the column. Fewer rows
+    than columns, and very different scales, are warnings.
+
+    Parameters
+    ----------
+    data
+        Data to check.
+
+    Returns
+    -------
+    Dataset
+        The same data.
+    """
     n, d = data.observations, data.nodes
     if d < 2:
         raise InputError(f"the table has 1 column ('{printable(data.names[0])}'): a graph needs at least 2")
@@ -37,7 +52,7 @@ def check_for_inference(data: Dataset) -> Dataset:
     _check_dependence(data)
     if n < d:
         warnings.warn(
-            f"{n} rows for {d} columns: the posterior will be wide and lean on its priors",
+            f"{n} rows for {d} columns: the posterior will be wide and depend strongly on the priors",
             DataWarning,
             stacklevel=3,
         )
@@ -45,6 +60,7 @@ def check_for_inference(data: Dataset) -> Dataset:
 
 
 def _check_size(data: Dataset) -> None:
+    """Raise an error for a column whose sum of squares would overflow."""
     limit = np.sqrt(np.finfo(np.float64).max / max(data.observations, 1)) / 4
     largest = np.abs(data.values).max(axis=0)
     for name, value in zip(data.names, largest):
@@ -55,6 +71,7 @@ def _check_size(data: Dataset) -> None:
 
 
 def _check_variation(data: Dataset) -> None:
+    """Raise an error for a column that is (nearly) constant where it is not intervened on; warn of different scales."""
     free = ~data.intervened
     deviations = np.empty(data.nodes)
     for j, name in enumerate(data.names):
@@ -62,11 +79,11 @@ def _check_variation(data: Dataset) -> None:
         shown = printable(name)
         if len(values) == 0:
             raise InputError(
-                f"node '{shown}' was intervened on in every row, so nothing can be learnt of its parents: "
-                "add rows in which it was left alone, or drop the column"
+                f"node '{shown}' was intervened on in every row, so nothing can be learnt about its parents: "
+                "add rows without an intervention on it, or drop the column"
             )
         if len(values) == 1:
-            raise InputError(f"node '{shown}' was left alone in one row only: add rows, or drop the column")
+            raise InputError(f"node '{shown}' was intervened on in all rows but one: add rows, or drop the column")
         if (values == values[0]).all():
             raise InputError(f"column '{shown}' is constant (value {values[0]:g}): drop it or check the file")
         deviations[j] = values.std()
@@ -88,6 +105,7 @@ def _check_variation(data: Dataset) -> None:
 
 
 def _check_dependence(data: Dataset) -> None:
+    """Raise an error for columns that are identical or linear combinations of others."""
     values = data.values
     centred = values - values.mean(axis=0)
     scaled = centred / np.sqrt((centred**2).sum(axis=0))
@@ -113,18 +131,20 @@ def _check_dependence(data: Dataset) -> None:
     raise InputError(f"column '{printable(data.names[culprit])}' is a linear combination of {shown}: drop one of them")
 
 
-def check_alike(data: Sequence[Dataset], seeds: Sequence[int]) -> None:
-    """One seed for each set, and all of them with the same number of rows and columns."""
+def check_same_shape(data: Sequence[Dataset], seeds: Sequence[int]) -> None:
+    """Check that there is one seed per data set, and that all sets have the same number of rows and columns."""
     shapes = {(one.observations, one.nodes) for one in data}
     if len(shapes) != 1 or len(data) != len(seeds):
-        raise InputError(f"{len(data)} data sets, {len(seeds)} seeds, shapes {sorted(shapes)}: give sets of one shape")
+        raise InputError(
+            f"{len(data)} data sets, {len(seeds)} seeds, shapes {sorted(shapes)}: give one shape, and a seed for each"
+        )
 
 
-def stacked(trees: Sequence[Any]) -> Any:
-    """One tree, whose leaves have the members of the batch along a first axis."""
+def stack_trees(trees: Sequence[Any]) -> Any:
+    """Return one pytree whose leaves are stacked along a new first axis."""
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
 
 
 def member(tree: Any, number: int) -> Any:
-    """The tree of one member of the batch."""
+    """Return one member of a stacked pytree."""
     return jax.tree.map(lambda leaf: leaf[number], tree)

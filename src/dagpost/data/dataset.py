@@ -1,6 +1,6 @@
-"""Names of columns: checked once on the way in, kept letter for letter on the way out.
+"""`Dataset`: an immutable table of numbers with column names and a record of interventions.
 
-The immutable table that everything starts from.
+Names and values are checked once, when the dataset is created; names are never altered.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
 UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that a name must not hold: control, formatting, surrogates, line and paragraph breaks."""
+"""Unicode categories that names must not contain: control, formatting, surrogates, line and paragraph breaks."""
 
 
 def check_names(names: Sequence[object], count: int) -> tuple[str, ...]:
-    """The names as strings, or an error that says which one cannot be told apart or shown."""
+    """Return the names as strings, or raise an error that names the one that is empty, unprintable or ambiguous."""
     if isinstance(names, str):
         raise InputError(f"names={names!r}: give one name for each column, not a single string")
     names = tuple(names)
@@ -57,7 +57,13 @@ def check_names(names: Sequence[object], count: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scaling:
-    """The recorded step from raw units: `standardised = (raw - mean) / scale`, by column."""
+    """Recorded standardisation: `standardised = (raw - mean) / scale`.
+
+    Attributes
+    ----------
+    mean, scale
+        Mean and standard deviation of each column, in raw units.
+    """
 
     mean: np.ndarray
     scale: np.ndarray
@@ -65,11 +71,22 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Values (n rows, d columns), their names, and which entries were set by an intervention.
+    """Immutable table of numbers with column names and a record of interventions.
 
-    `intervened[n, j]` says that in row n node j was not left to its mechanism; such a row tells nothing
-    about the parents of j. The arrays are read-only copies.
+    Parameters
+    ----------
+    values
+        Table of n rows and d columns: a pandas frame, an array or nested lists. Stored as a read-only float64 copy.
+    names
+        Names of the columns; by default those of the frame, or x0, x1, …
+    intervened
+        Mask of shape (n, d), or one entry per row that names the targets (see `as_dataset`). `intervened[n, j]` means
+        that in row n node j was set by an intervention, so the row carries no information about the parents of j.
+    scaling
+        Standardisation that was applied to the values, if any.
 
+    Examples
+    --------
     >>> Dataset([[1.0, 2.0], [3.0, 5.0]], names=["a", "b"])
     Dataset(2 rows, 2 columns: a, b)
     """
@@ -98,10 +115,12 @@ class Dataset:
 
     @property
     def observations(self) -> int:
+        """Number of rows."""
         return self.values.shape[0]
 
     @property
     def nodes(self) -> int:
+        """Number of columns."""
         return self.values.shape[1]
 
     def __repr__(self) -> str:
@@ -111,16 +130,19 @@ class Dataset:
         return f"Dataset({self.observations} rows, {self.nodes} columns: {shown}{extra}{scaled})"
 
     def frame(self) -> pd.DataFrame:
-        """The values as a labelled table."""
+        """Return the values as a labelled table."""
         return pd.DataFrame(self.values, columns=list(self.names))
 
     def rounded(self) -> Dataset:
-        """Values to 24 binary places: after standardising, the unit a column came in leaves no trace in the last
-        digits, and the same table in other units gives the same chains, draw for draw."""
+        """Return the data with values rounded to 24 binary places.
+
+        Rounding after standardising removes differences in the last digits that come from the unit of a column, so the
+        same table in other units gives the same chains, draw for draw.
+        """
         return replace(self, values=np.round(self.values * 2.0**24) / 2.0**24)
 
     def standardised(self) -> Dataset:
-        """Every column with mean 0 and standard deviation 1; the step is recorded in `scaling`."""
+        """Return the data with every column at mean 0 and standard deviation 1; recorded in `scaling`."""
         if self.observations == 0:
             raise InputError("the table has no rows: it cannot be standardised")
         mean = self.values.mean(axis=0)
@@ -135,23 +157,35 @@ class Dataset:
         return replace(self, values=(self.values - mean) / scale, scaling=combined)
 
     def raw(self) -> Dataset:
-        """Back in the units the table came in."""
+        """Return the data in their original units (undo `standardised`)."""
         if self.scaling is None:
             return self
         return replace(self, values=self.values * self.scaling.scale + self.scaling.mean, scaling=None)
 
     def rows(self, selection: Any) -> Dataset:
-        """The selected rows (a slice, a mask or indices)."""
+        """Return the selected rows.
+
+        Parameters
+        ----------
+        selection
+            A slice, a boolean mask or indices.
+        """
         return replace(self, values=self.values[selection], intervened=self.intervened[selection])
 
     def columns(self, names: Sequence[str]) -> Dataset:
-        """The named columns, in that order."""
+        """Return the named columns, in that order."""
         order = [self.names.index(name) for name in names]
         scaling = None if self.scaling is None else Scaling(self.scaling.mean[order], self.scaling.scale[order])
         return Dataset(self.values[:, order], tuple(names), self.intervened[:, order], scaling)
 
     def with_interventions(self, mask: Any) -> Dataset:
-        """The same values with another record of what was intervened on."""
+        """Return the same values with another record of interventions.
+
+        Parameters
+        ----------
+        mask
+            As `intervened` of `Dataset`.
+        """
         return replace(self, intervened=mask)
 
     @cached_property
@@ -164,9 +198,9 @@ class Dataset:
 
     @cached_property
     def regimes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct columns of the intervention mask, and for each node which of them is its own.
+        """Distinct columns of the intervention mask, of shape (g, n), and for each node the index of its own.
 
-        The statistics of a node's family use the rows in which it was left alone; nodes with the same
+        The statistics of a node's family use the rows in which the node was not intervened on; nodes with the same
         column of the mask share them.
         """
         columns, group = np.unique(self.intervened, axis=1, return_inverse=True)
@@ -174,12 +208,14 @@ class Dataset:
 
 
 def _column_names(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the checked column names of a frame."""
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError("the table has several header rows: join them into one name for each column")
     return check_names(list(frame.columns), frame.shape[1])
 
 
 def _frame_values(frame: pd.DataFrame) -> np.ndarray:
+    """Return the values of a frame as float64."""
     out = np.empty(frame.shape, dtype=np.float64)
     for j in range(frame.shape[1]):
         out[:, j] = _numeric_column(frame.iloc[:, j], printable(frame.columns[j]))
@@ -187,11 +223,12 @@ def _frame_values(frame: pd.DataFrame) -> np.ndarray:
 
 
 def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
+    """Return a column as float64, or raise an error that names the column and the row."""
     kind = column.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
         raise InputError(f"column '{name}' holds dates: turn it into a number or drop it")
     if pd.api.types.is_complex_dtype(kind):
-        raise InputError(f"column '{name}' holds complex numbers: give real ones")
+        raise InputError(f"column '{name}' holds complex numbers: give real numbers")
     if isinstance(kind, pd.CategoricalDtype):
         raise InputError(f"column '{name}' holds categories: this model needs numbers, recode or drop it")
     if isinstance(kind, pd.SparseDtype):
@@ -210,7 +247,10 @@ def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
 
 
 def _not_a_number(column: pd.Series, name: str, row: int) -> InputError:
-    """Names the cell at fault: a file's column with one word in it is text all over."""
+    """Return the error that names the offending cell.
+
+    A column of a file that contains one word is read as text throughout, so the first text that is not a number counts.
+    """
     texts = ((i, v) for i, v in enumerate(column) if isinstance(v, str) and not is_number(v))
     row, value = next(texts, (row, column.iloc[row]))
     if isinstance(value, str) and _has_decimal_comma(value):
@@ -221,7 +261,7 @@ def _not_a_number(column: pd.Series, name: str, row: int) -> InputError:
 
 
 def is_number(text: str) -> bool:
-    """Whether the cell reads as a number."""
+    """Return whether the text can be parsed as a number."""
     try:
         float(text)
     except ValueError:
@@ -230,16 +270,18 @@ def is_number(text: str) -> bool:
 
 
 def _has_decimal_comma(text: str) -> bool:
+    """Return whether the text is a number written with a decimal comma."""
     return "," in text and is_number(text.replace(",", ".", 1))
 
 
 def _missing(name: str, row: int, count: int) -> InputError:
+    """Return the error for missing values."""
     values = "1 missing value" if count == 1 else f"{count} missing values"
     return InputError(f"column '{name}' has {values}, the first in row {row + 1}: drop those rows or fill them in")
 
 
 def numeric_matrix(values: Any) -> np.ndarray:
-    """A fresh float64 matrix from anything that holds real numbers in rows and columns."""
+    """Return a new float64 matrix from any array-like of real numbers in rows and columns."""
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputError("the data are a sparse matrix: give a dense one with .toarray()")
     if np.ma.is_masked(values):
@@ -248,7 +290,7 @@ def numeric_matrix(values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InputError("the rows of the data have different lengths") from None
+        raise InputError("the rows of the data have different lengths: give a rectangular table") from None
     if array.ndim == 0:
         raise InputError(f"the data are {type(values).__name__!r}, not a table of rows and columns")
     if array.ndim != 2:
@@ -257,7 +299,7 @@ def numeric_matrix(values: Any) -> np.ndarray:
     if array.dtype.kind == "V":
         raise InputError("the data are a structured array: give a pandas frame or a plain matrix")
     if array.dtype.kind == "c":
-        raise InputError("the data hold complex numbers: give real ones")
+        raise InputError("the data hold complex numbers: give real numbers")
     if array.dtype.kind in "mM":
         raise InputError("the data hold dates: turn them into numbers or drop them")
     if array.dtype.kind in "OUS":
@@ -267,6 +309,7 @@ def numeric_matrix(values: Any) -> np.ndarray:
 
 
 def _check_finite(values: np.ndarray, names: tuple[str, ...]) -> None:
+    """Raise an error that names the first missing or infinite value."""
     if np.isfinite(values).all():
         return
     row, column = (int(i[0]) for i in np.nonzero(~np.isfinite(values)))
@@ -280,6 +323,7 @@ def _check_finite(values: np.ndarray, names: tuple[str, ...]) -> None:
 
 
 def _mask(mask: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
+    """Return the boolean intervention mask, from a mask, target names or None."""
     if mask is None:
         return np.zeros(shape, dtype=np.bool_)
     if are_targets(mask):

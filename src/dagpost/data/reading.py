@@ -1,4 +1,4 @@
-"""Tables on disk: CSV, TSV and Parquet, plain or gzip-compressed. Every fault is named in the error."""
+"""Read tables from disk: CSV, TSV and Parquet; text may be gzip-compressed. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from dagpost.errors import DataWarning, InputError, printable
 
 
 def read_bytes(file: Path, shown: str, largest: int, cure: str) -> bytes:
-    """All of a file, decompressed if it ends in .gz, or an error if that is more than `largest` bytes."""
+    """Return the content of a file, decompressed if its name ends in .gz; more than `largest` bytes are an error.
+
+    `shown` is the printable name of the file and `cure` the advice for a file that is too large.
+    """
     try:
         if file.suffix.lower() == ".gz":
             with gzip.open(file) as stream:
@@ -34,8 +37,8 @@ def read_bytes(file: Path, shown: str, largest: int, cure: str) -> bytes:
     return raw
 
 
-def decoded(raw: bytes, shown: str, what: str) -> str:
-    """UTF-8 text with line ends as they should be."""
+def decode_text(raw: bytes, shown: str, what: str) -> str:
+    """Return UTF-8 bytes as text with normalised line ends; `what` names the expected kind of file in errors."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
     if raw[:2000].count(b"\x00") * 4 > len(raw[:2000]):
@@ -54,14 +57,29 @@ def decoded(raw: bytes, shown: str, what: str) -> str:
 
 
 LARGEST_BYTES = 2 * 2**30
-"""A larger table, after decompression, is refused: this guards against compressed bombs."""
+"""Largest accepted size of a table after decompression; protects against decompression bombs."""
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+"""Separator by file extension."""
 
 
 def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
-    """A Dataset from a CSV, TSV or Parquet file whose first row names the columns.
+    """Read a CSV, TSV or Parquet file whose first row names the columns.
 
+    Parameters
+    ----------
+    path
+        Path of a .csv, .tsv, .txt (tabs) or .parquet file; text may be gzip-compressed (.gz).
+    largest_bytes
+        Largest accepted size after decompression; default 2 GiB.
+
+    Returns
+    -------
+    Dataset
+        The table, with every column numeric.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     _ = file.write("dose,weight\\n1,2\\n3,5\\n")
@@ -70,11 +88,11 @@ def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES)
     Dataset(2 rows, 2 columns: dose, weight)
     """
     frame = read_frame(path, largest_bytes)
-    return _named(printable(Path(path).name), lambda: Dataset(frame))
+    return _with_file_name(printable(Path(path).name), lambda: Dataset(frame))
 
 
 def read_frame(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> pd.DataFrame:
-    """The same before its columns are checked to be numbers."""
+    """Return a table file as a frame, before checking that its columns are numbers."""
     file, shown = existing_file(path, "table", ".csv, .tsv or .parquet")
     suffixes = [s.lower() for s in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
@@ -82,12 +100,12 @@ def read_frame(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES)
         return _drop_index(_read_parquet(file, shown, largest_bytes), shown)
     if kind not in SEPARATORS:
         raise InputError(f"{shown}: unknown kind of table {kind!r}: give a .csv, .tsv or .parquet file")
-    text = decoded(read_bytes(file, shown, largest_bytes, "use Parquet"), shown, "text table")
+    text = decode_text(read_bytes(file, shown, largest_bytes, "use Parquet"), shown, "text table")
     return _drop_index(_parse(text, SEPARATORS[kind], shown), shown)
 
 
-def _named(shown: str, read) -> Dataset:
-    """Prefix whatever is wrong inside the table with the name of the file."""
+def _with_file_name(shown: str, read) -> Dataset:
+    """Return `read()`, with the file name prefixed to any InputError."""
     try:
         return read()
     except InputError as error:
@@ -96,6 +114,7 @@ def _named(shown: str, read) -> Dataset:
 
 
 def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:
+    """Return a text table as a frame, or raise an error that names the line."""
     if text.count('"') % 2:
         raise InputError(f"{shown}: a quotation mark is never closed: the file is truncated or damaged")
     header = _header(text, separator, shown)
@@ -116,7 +135,7 @@ def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:
 
 
 def _header(text: str, separator: str, shown: str) -> list[str]:
-    """The names in the first line, or an error where it does not look like names."""
+    """Return the column names in the first line, or raise an error if it does not look like a header."""
     line = text.split("\n", 1)[0]
     header = next(csv.reader([line], delimiter=separator))
     others = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
@@ -125,7 +144,7 @@ def _header(text: str, separator: str, shown: str) -> list[str]:
         if other is not None:
             raise InputError(
                 f"{shown}: columns seem to be separated by {others[other]}, not {others[separator]}: "
-                "save it with the separator its ending promises (.csv commas, .tsv tabs)"
+                "save it with the separator of its extension (.csv commas, .tsv tabs)"
             )
     if header and all(is_number(cell) for cell in header):
         raise InputError(f"{shown}: the first row holds numbers: add a row with the names of the columns")
@@ -133,7 +152,7 @@ def _header(text: str, separator: str, shown: str) -> list[str]:
 
 
 def _check_row_lengths(text: str, separator: str, width: int, shown: str) -> None:
-    """Pandas fills short rows with missing values; a short row is a fault of the file, so name it."""
+    """Raise an error for rows of the wrong length; pandas would fill short rows with missing values."""
     try:
         for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=separator), start=1):
             if row and len(row) < width:
@@ -148,6 +167,7 @@ def _check_row_lengths(text: str, separator: str, width: int, shown: str) -> Non
 
 
 def _read_parquet(file: Path, shown: str, largest: int) -> pd.DataFrame:
+    """Return a Parquet table as a frame; its size is checked before reading."""
     from pyarrow.parquet import ParquetFile
 
     try:
@@ -156,11 +176,11 @@ def _read_parquet(file: Path, shown: str, largest: int) -> pd.DataFrame:
             return pd.read_parquet(file)
     except Exception as error:
         raise InputError(f"{shown}: not a readable Parquet file ({type(error).__name__})") from None
-    raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of numbers: too large")
+    raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of numbers: too large, drop columns or rows")
 
 
 def _drop_index(frame: pd.DataFrame, shown: str) -> pd.DataFrame:
-    """Leave out a first column without a name that merely counts the rows, and say so."""
+    """Return the frame without an unnamed first column that only counts the rows; warn if one was dropped."""
     first = str(frame.columns[0]).strip().lower() if frame.shape[1] > 1 else None
     if first is None or not (first in ("", "index", "id", "row") or first.startswith("unnamed:")):
         return frame

@@ -22,9 +22,9 @@ CONDITIONS: tuple[tuple[str, int, str | None], ...] = (
     ("PMA", 913, "PKC"),
     ("b2cAMP", 707, "PKA"),
 )
-"""Name, number of rows in file order, and the measured protein the reagent acts on.
+"""Name of each condition, its number of rows in file order, and the measured protein that the reagent acts on.
 
-The first two stimulate in general. LY294002 inhibits PI3K, which was not measured: no target.
+The first two are general stimulations. LY294002 inhibits PI3K, which was not measured, so it has no target.
 """
 
 _EDGES = {
@@ -48,17 +48,29 @@ _EDGES = {
 
 @lru_cache(maxsize=1)
 def _table() -> pd.DataFrame:
+    """Return the bundled table."""
     with resources.as_file(resources.files("dagpost.data") / "bundled" / "sachs.csv.gz") as path:
         return pd.read_csv(path)
 
 
 def sachs(interventions: bool = False, condition: str | None = None) -> Dataset:
-    """The 7,466 measurements of 11 molecules, in raw units.
+    """Return the 7,466 measurements of 11 molecules, in raw units.
 
-    `interventions=True` marks, in each condition, the molecule that the reagent acts on as intervened on.
-    Inhibitors act on a molecule's activity rather than on the measured amount, so this is a model of the
-    experiment, not a fact. `condition` picks the rows of one condition.
+    Parameters
+    ----------
+    interventions
+        Mark the molecule that the reagent of each condition acts on as intervened on. Inhibitors act on a molecule's
+        activity rather than on the measured amount, so this is a modelling assumption.
+    condition
+        Return only the rows of this condition; None for all.
 
+    Returns
+    -------
+    Dataset
+        The measurements.
+
+    Examples
+    --------
     >>> sachs(condition="anti-CD3/CD28").observations
     853
     """
@@ -79,15 +91,26 @@ def sachs(interventions: bool = False, condition: str | None = None) -> Dataset:
 
 
 def sachs_conditions() -> pd.Series:
-    """The experimental condition of every row."""
+    """Return the experimental condition of every row of `sachs()`."""
     return pd.Series(np.repeat([c[0] for c in CONDITIONS], [c[1] for c in CONDITIONS]), name="condition")
 
 
 def sachs_graph(name: str = "sachs20") -> pd.DataFrame:
-    """A consensus graph by name: `sachs20` (default), `bnlearn`, or `cdt` (the paper's, cyclic).
+    """Return a published consensus graph.
 
-    Rows and columns are labelled, in the order of the data; entry (i, j) is True for i -> j.
+    Parameters
+    ----------
+    name
+        `"sachs20"` (20 edges, the original article), `"bnlearn"` (17 edges) or `"cdt"` (18 edges, used by the DiBS
+        paper, cyclic).
 
+    Returns
+    -------
+    pd.DataFrame
+        Adjacency matrix labelled by molecule, in the order of the data; entry (i, j) is True for i -> j.
+
+    Examples
+    --------
     >>> bool(sachs_graph("bnlearn").loc["praf", "pmek"])
     True
     """

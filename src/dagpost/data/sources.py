@@ -1,4 +1,4 @@
-"""Every accepted source of data as a `Dataset`: frames, arrays, files, and one table per experimental condition."""
+"""Convert every accepted source of data to a `Dataset`: frames, arrays, files, one table per experimental condition."""
 
 from __future__ import annotations
 
@@ -13,19 +13,31 @@ import pandas as pd
 
 from dagpost.data.dataset import Dataset, check_names
 from dagpost.data.reading import read_frame, read_table
-from dagpost.data.targets import target_mask, without_column
+from dagpost.data.targets import split_targets, target_mask
 from dagpost.errors import InputError, nearest, printable
 
 
 def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
-    """A Dataset from a Dataset, a pandas frame, an array, or the path of a table on disk.
+    """Return the data as a `Dataset`.
 
-    `interventions` is a mask (one entry for each value), one entry for each row that names the targets (a name, several
-    joined by ";" or in a list, nothing), the name of the column that holds such entries, which is then no variable, or
-    a file with such a column alone or with a mask.
+    Parameters
+    ----------
+    data
+        A Dataset, a pandas frame, an array, or the path of a table on disk.
+    names
+        Names of the columns; they replace those of the data.
+    interventions
+        One of: a mask with one entry per value; one entry per row that names the targets (a name, several joined by
+        ";" or in a list, or nothing); the name of the column that holds such entries, which is then not a variable;
+        the path of a file with such a column or a mask.
+
+    Returns
+    -------
+    Dataset
+        The data with their names and interventions.
     """
     if isinstance(interventions, str | os.PathLike):
-        data, interventions = found_interventions(data, interventions)
+        data, interventions = resolve_interventions(data, interventions)
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         data = read_table(data)
     elif not isinstance(data, Dataset):
@@ -35,13 +47,16 @@ def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any
     return data if interventions is None else data.with_interventions(interventions)
 
 
-def found_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[Any, Any]:
-    """The data, without the column of targets if it was theirs, and the targets (or the mask) that `source` names."""
+def resolve_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """Return the data and the targets (or the mask) that `source` names: a column of the data or a file.
+
+    A column of targets is removed from the data.
+    """
     if isinstance(data, str | os.PathLike):
         data = read_frame(data)
     columns = [str(c) for c in data.columns] if isinstance(data, pd.DataFrame) else []
     if str(source) in columns:
-        return without_column(data, str(source))
+        return split_targets(data, str(source))
     if not Path(source).exists():
         hint = f" ({nearest(str(source), columns)})" if columns else ""
         raise InputError(f"interventions '{printable(source)}': neither a column of the table nor a file{hint}")
@@ -52,11 +67,22 @@ def found_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[Any,
 
 
 def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> Dataset:
-    """A Dataset from one table for each condition: `{"control.csv": None, "inhibitor.csv": "pmek"}`.
+    """Combine one table per experimental condition into a `Dataset`.
 
-    Keys are paths (give pairs instead of a mapping for frames, arrays or Datasets); values are what the condition
-    intervened on: nothing, a name, several joined by ";" or in a list. All tables have the same columns, in any order.
+    Parameters
+    ----------
+    conditions
+        Tables and their intervention targets, such as `{"control.csv": None, "inhibitor.csv": "pmek"}`. A table is a
+        path; use a list of pairs instead of a mapping for frames, arrays or Datasets. Targets are None, a name, or
+        several names joined by ";" or in a list. All tables need the same columns, in any order.
 
+    Returns
+    -------
+    Dataset
+        All rows, in the order of the conditions.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> control, treated = pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}), pd.DataFrame({"a": [3.0], "b": [5.0]})
     >>> read_conditions([(control, None), (treated, "b")])
@@ -70,7 +96,7 @@ def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -
         shown = printable(os.path.basename(source)) if isinstance(source, str | os.PathLike) else f"table {number + 1}"
         table = as_dataset(source)
         if table.scaling is not None:
-            raise InputError(f"{shown} is standardised: put raw tables together, then standardise the whole")
+            raise InputError(f"{shown} is standardised: combine raw tables, then standardise the whole")
         names = tables[0].names if tables else table.names
         _check_columns(table, names, shown)
         table = table.columns(names)
@@ -87,6 +113,7 @@ def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -
 
 
 def _check_columns(table: Dataset, names: tuple[str, ...], shown: str) -> None:
+    """Raise an error if the table does not have exactly these columns."""
     missing = [name for name in names if name not in table.names]
     extra = [name for name in table.names if name not in names]
     if missing:

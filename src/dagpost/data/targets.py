@@ -1,4 +1,4 @@
-"""Intervention targets, given by name row by row, as a mask."""
+"""Convert intervention targets, given by name for each row, to a mask."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
 SEPARATOR = ";"
-NOBODY = ("", "none", "no", "-", "observational")
-"""What an entry says where nothing was intervened on, unless a column has that name; so does a missing entry."""
+"""Separates several targets in one entry."""
+
+NO_TARGET = ("", "none", "no", "-", "observational")
+"""Entries that mean "no intervention", unless a column has that name; a missing entry means the same."""
 
 
 def are_targets(interventions: Any) -> bool:
-    """Whether these are names of targets, one entry for each row, rather than a mask of 0 and 1."""
+    """Return whether these are names of targets, one entry per row, rather than a mask of 0 and 1."""
     if isinstance(interventions, pd.Series):
         return True
     if isinstance(interventions, np.ndarray):
@@ -28,17 +30,19 @@ def are_targets(interventions: Any) -> bool:
 
 
 def _is_missing(entry: Any) -> bool:
+    """Return whether the entry is None, NA or NaN."""
     return entry is None or entry is pd.NA or (isinstance(entry, float | np.floating) and np.isnan(entry))
 
 
 def _is_names(entry: Any) -> bool:
+    """Return whether the entry is a name or a collection of names."""
     if isinstance(entry, str):
         return True
     return isinstance(entry, list | tuple | set | frozenset) and all(isinstance(name, str) for name in entry)
 
 
 def target_mask(targets: Iterable[Any], names: tuple[str, ...], rows: int) -> Mask:
-    """The mask of interventions from one entry for each row: a name, several joined by ";" or in a list, or nothing.
+    """Return the intervention mask from one entry per row: a name, several joined by ";" or in a list, or nothing.
 
     >>> target_mask(["a", "", "a;b", None], ("a", "b"), 4).astype(int).tolist()
     [[1, 0], [0, 0], [1, 1], [0, 0]]
@@ -49,7 +53,7 @@ def target_mask(targets: Iterable[Any], names: tuple[str, ...], rows: int) -> Ma
     mask = np.zeros((rows, len(names)), dtype=np.bool_)
     known: dict[Any, list[int]] = {}
     for row, entry in enumerate(entries):
-        if _is_missing(entry) or (isinstance(entry, str) and entry.strip().lower() in NOBODY and entry not in names):
+        if _is_missing(entry) or (isinstance(entry, str) and entry.strip().lower() in NO_TARGET and entry not in names):
             continue
         key = entry if isinstance(entry, str) else tuple(entry) if _is_names(entry) else None
         if key is None:
@@ -63,20 +67,21 @@ def target_mask(targets: Iterable[Any], names: tuple[str, ...], rows: int) -> Ma
 
 
 def _positions(entry: str | tuple[str, ...], names: tuple[str, ...], row: int) -> list[int]:
+    """Return the column indices of the targets in one entry."""
     if isinstance(entry, str):
-        # a name may hold the separator itself
+        # a column name may contain the separator
         entry = (entry,) if entry.strip() in names else tuple(entry.split(SEPARATOR))
-    wanted = [part if part in names else part.strip() for part in entry]
-    for name in wanted:
+    targets = [part if part in names else part.strip() for part in entry]
+    for name in targets:
         if name and name not in names:
             raise InputError(
-                f"row {row + 1} was intervened on at '{printable(name)}', which is no column: {nearest(name, names)}"
+                f"row {row + 1} was intervened on at '{printable(name)}', which is not a column: {nearest(name, names)}"
             )
-    return [names.index(name) for name in wanted if name]
+    return [names.index(name) for name in targets if name]
 
 
-def without_column(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Series]:
-    """The frame without the column that holds the targets, and that column."""
+def split_targets(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Series]:
+    """Return the frame without the column that holds the targets, and that column."""
     texts = [str(name) for name in frame.columns]
     if texts.count(column) != 1:
         what = f"unknown: {nearest(column, texts)}" if column not in texts else "there twice: rename one"

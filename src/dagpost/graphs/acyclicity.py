@@ -1,11 +1,9 @@
-"""Acyclicity: the exact combinatorial test, topological orders, and the paper's differentiable `h`.
+"""Acyclicity: the exact test, topological orders, descendants, the paper's differentiable `h`, and repair of graphs.
 
-`h(G) = tr[(I + G/d)^d] - d` (equation 4) is zero exactly for DAGs, but in floating point a long cycle
-leaves a value that rounds to zero. The tests here that decide anything are therefore combinatorial.
+`h(G) = tr[(I + G/d)^d] - d` (equation 4) is zero exactly for DAGs, but in floating point the value of a long cycle
+rounds to zero. Every decision about acyclicity is therefore combinatorial; `h` serves only for its gradient.
 
-Which node can be reached from which.
-
-Graphs that lose their weakest edges until they are what they should be.
+`without_cycles` and `with_few_parents` remove the weakest edges of a graph until it is a DAG or has few parents.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ from dagpost.typing import Graph, GraphBatch
 
 
 @njit(cache=True)
-def order_of(graph, order):
-    """Kahn's algorithm: fill `order` with a topological order, return how many nodes could be placed.
+def fill_topological_order(graph, order):
+    """Fill `order` with a topological order by Kahn's algorithm; return how many nodes could be placed.
 
-    Ties go to the smallest index, so that the order depends on nothing but the graph.
+    Ties go to the smallest index, so the order depends on the graph alone.
     """
     d = graph.shape[0]
     waiting = np.zeros(d, dtype=np.int64)
@@ -54,13 +52,14 @@ def order_of(graph, order):
 
 @njit(cache=True)
 def _acyclic_batch(graphs, out):
+    """Write to `out` whether each graph is acyclic."""
     order = np.empty(graphs.shape[1], dtype=np.int64)
     for m in range(graphs.shape[0]):
-        out[m] = order_of(graphs[m], order) == graphs.shape[1]
+        out[m] = fill_topological_order(graphs[m], order) == graphs.shape[1]
 
 
 def as_graphs(graphs) -> np.ndarray:
-    """Boolean adjacency matrices of shape (..., d, d), checked."""
+    """Return the input as boolean adjacency matrices of shape (..., d, d), or raise an error."""
     array = np.asarray(graphs)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise InputError(f"an adjacency matrix must be square, got shape {array.shape}")
@@ -72,8 +71,20 @@ def as_graphs(graphs) -> np.ndarray:
 
 
 def is_acyclic(graphs: GraphBatch) -> Bool[np.ndarray, "*batch"]:
-    """Whether each graph is a DAG; exact for every size. A self-loop is a cycle.
+    """Return whether each graph is a DAG; exact for every size. A self-loop is a cycle.
 
+    Parameters
+    ----------
+    graphs
+        Adjacency matrices of shape (..., d, d), of booleans or of 0 and 1.
+
+    Returns
+    -------
+    np.ndarray
+        Booleans of shape (...).
+
+    Examples
+    --------
     >>> bool(is_acyclic(np.array([[0, 1], [0, 0]])))
     True
     """
@@ -85,10 +96,21 @@ def is_acyclic(graphs: GraphBatch) -> Bool[np.ndarray, "*batch"]:
 
 
 def topological_order(graph: Graph) -> np.ndarray:
-    """The nodes so that every parent stands before its children; smallest index first among ties."""
+    """Return the nodes in an order that puts every parent before its children.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix of a DAG; a cycle is an error.
+
+    Returns
+    -------
+    np.ndarray
+        Node indices; ties go to the smallest index.
+    """
     array = as_graphs(graph)
     order = np.empty(array.shape[0], dtype=np.int64)
-    if order_of(array, order) < len(order):
+    if fill_topological_order(array, order) < len(order):
         cycle = find_cycle(array)
         assert cycle is not None
         raise InputError("the graph has a cycle: " + " -> ".join(str(i) for i in [*cycle, cycle[0]]))
@@ -96,14 +118,25 @@ def topological_order(graph: Graph) -> np.ndarray:
 
 
 def find_cycle(graph: Graph) -> list[int] | None:
-    """Nodes of one directed cycle, in order, or None for a DAG."""
+    """Return the nodes of one directed cycle.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix.
+
+    Returns
+    -------
+    list[int] | None
+        Node indices in the order of the cycle; None for a DAG.
+    """
     array = as_graphs(graph).copy()
     d = array.shape[0]
     order = np.empty(d, dtype=np.int64)
-    placed = order_of(array, order)
+    placed = fill_topological_order(array, order)
     if placed == d:
         return None
-    # every node that is left has a parent that is left: walking backwards must run into itself
+    # every node that is left has a parent that is left, so walking to parents must revisit a node
     left = np.setdiff1d(np.arange(d), order[:placed])
     walk, seen = [int(left[0])], {int(left[0]): 0}
     while True:
@@ -115,22 +148,35 @@ def find_cycle(graph: Graph) -> list[int] | None:
 
 
 LARGEST_GRADIENT = 1e12
-"""Of `h`, by an edge. With edge probabilities of 1/2 it is 1.5^(d-1): beyond 68 nodes it is scaled down to this, which
-keeps its squares finite in single precision; optimisers that divide by a gradient's size do not notice."""
+"""Largest derivative of `h` with respect to an edge. With edge probabilities of 1/2 the derivative is 1.5^(d-1); beyond
+68 nodes the gradient is scaled down to this value, which keeps its squares finite in single precision. Optimisers that
+normalise the gradient are not affected."""
 
 
 def cyclicity(graph: Float[Array, "d d"]) -> Float[Array, ""]:
-    """`h(G) = tr[(I + G/d)^d] - d`, equation 4: zero for DAGs, differentiable for soft graphs.
+    """Return `h(G) = tr[(I + G/d)^d] - d`, equation 4: zero for DAGs, differentiable for soft graphs.
 
-    A k-cycle on d nodes has `h = sum_m C(d, m) k / d^m` over the multiples m <= d of k. Where `h` is too large for
-    single precision (dense soft graphs on more than 200 nodes) it is infinite, its gradient is not.
+    A k-cycle on d nodes has `h = sum_m C(d, m) k / d^m` over the multiples m <= d of k. Where `h` overflows single
+    precision (dense soft graphs on more than 200 nodes) it is infinite, but its gradient is finite.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix with entries in [0, 1].
+
+    Returns
+    -------
+    Array
+        Scalar, 0 for a DAG and positive otherwise.
     """
     return _cyclicity(jnp.asarray(graph))
 
 
 def _power(graph, exponent: int):
-    """`(I + G/d)^exponent` as a matrix with entries of at most 1, or as they are where they are smaller than that, and
-    the logarithm of its factor: by repeated squaring, scaled on the way so that nothing overflows."""
+    """Return `(I + G/d)^exponent` as a matrix scaled to entries of at most 1, and the logarithm of the scale factor.
+
+    Computed by repeated squaring; scaling after each product avoids overflow.
+    """
     d = graph.shape[-1]
 
     def scaled(matrix, log_factor):
@@ -150,15 +196,28 @@ def _power(graph, exponent: int):
 
 @jax.custom_vjp
 def _cyclicity(graph):
+    """Return `h` with a custom gradient."""
     return _cyclicity_forward(graph)[0]
 
 
 def cyclicity_gradient(graph: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """`dh/dG = ((I + G/d)^(d-1))^T`: one matrix power, no backward pass; no entry above `LARGEST_GRADIENT`."""
+    """Return `dh/dG = ((I + G/d)^(d-1))^T`, by one matrix power instead of a backward pass.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix with entries in [0, 1].
+
+    Returns
+    -------
+    Array
+        Gradient of shape (d, d), with no entry above `LARGEST_GRADIENT`.
+    """
     return _cyclicity_forward(jnp.asarray(graph))[1]
 
 
 def _cyclicity_forward(graph):
+    """Return `h` and its gradient."""
     d = graph.shape[-1]
     power, log_factor = _power(graph, d - 1)
     # tr[(I + G/d)^d] = sum_ij (I + G/d)_ij ((I + G/d)^(d-1))_ji
@@ -171,8 +230,20 @@ _cyclicity.defvjp(_cyclicity_forward, lambda gradient, cotangent: (cotangent * g
 
 
 def descendants(graphs: Any) -> GraphBatch:
-    """Entry (i, j) is True where a directed path leads from i to j: the transitive closure of each graph.
+    """Return the transitive closure of each graph.
 
+    Parameters
+    ----------
+    graphs
+        Adjacency matrices of shape (..., d, d).
+
+    Returns
+    -------
+    np.ndarray
+        Booleans of the same shape; entry (i, j) is True where a directed path leads from i to j.
+
+    Examples
+    --------
     >>> descendants([[0, 1, 0], [0, 0, 1], [0, 0, 0]]).astype(int).tolist()
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     """
@@ -184,15 +255,30 @@ def descendants(graphs: Any) -> GraphBatch:
 
 
 DENSE = 10
-"""Edges for each node from which on cycles are too many to be broken up one by one."""
+"""Edges per node above which a graph has too many cycles to break them one by one."""
 
 
 def without_cycles(graph: Graph, strength: Float[np.ndarray, "d d"]) -> Graph:
-    """The DAG that is left when each cycle loses its weakest edge. A dense graph is built anew, from the strongest edge
-    on, without those that close a cycle."""
+    """Return a DAG: the graph without the weakest edge of each cycle.
+
+    A dense graph is rebuilt instead: its edges are added from the strongest to the weakest, except those that would
+    close a cycle.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix.
+    strength
+        Strength of each edge, of shape (d, d).
+
+    Returns
+    -------
+    Graph
+        Acyclic subgraph.
+    """
     if graph.sum() > DENSE * len(graph):
         out = np.zeros_like(graph)
-        _from_the_strongest(np.argsort(-strength, axis=None, kind="stable"), graph, out)
+        _add_strongest_first(np.argsort(-strength, axis=None, kind="stable"), graph, out)
         return out
     graph = graph.copy()
     while (cycle := find_cycle(graph)) is not None:
@@ -202,10 +288,13 @@ def without_cycles(graph: Graph, strength: Float[np.ndarray, "d d"]) -> Graph:
 
 
 @njit(cache=True)
-def _from_the_strongest(order, graph, out):
-    """Fill in the edges of `graph` in this order, unless they close a cycle; sets of nodes are bits of 64-bit words."""
+def _add_strongest_first(order, graph, out):
+    """Add the edges of `graph` to `out` in this order, except those that close a cycle.
+
+    Sets of nodes are bits of 64-bit words.
+    """
     d = graph.shape[0]
-    reached = np.zeros((d, (d + 63) // 64), np.uint64)  # from a node, itself included
+    reached = np.zeros((d, (d + 63) // 64), np.uint64)  # nodes reachable from each node, itself included
     one = np.uint64(1)
     for i in range(d):
         reached[i, i >> 6] |= one << np.uint64(i & 63)
@@ -221,7 +310,22 @@ def _from_the_strongest(order, graph, out):
 
 
 def with_few_parents(graph: Graph, strength: Float[np.ndarray, "d d"], most: int) -> Graph:
-    """The graph in which every node keeps the edges from its `most` strongest parents."""
+    """Return the graph with at most `most` parents per node.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix.
+    strength
+        Strength of each edge, of shape (d, d); the strongest parents are kept.
+    most
+        Largest number of parents.
+
+    Returns
+    -------
+    Graph
+        Subgraph.
+    """
     graph = graph.copy()
     for j in np.flatnonzero(graph.sum(axis=0) > most):
         parents = np.flatnonzero(graph[:, j])

@@ -1,4 +1,4 @@
-"""All DAGs on a few nodes."""
+"""Enumerate all DAGs on a few nodes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from dagpost.errors import InputError
 from dagpost.typing import Graphs
 
 COUNTS = (1, 1, 3, 25, 543, 29281, 3781503, 1138779265)
-"""How many labelled DAGs there are on 0, 1, 2, … nodes (OEIS A003024)."""
+"""Number of labelled DAGs on 0, 1, 2, … nodes (OEIS A003024)."""
 
 LARGEST = 6
+"""Largest number of nodes to enumerate."""
 
 
 @njit(cache=True)
 def _descendants(parents, d):
-    """Bit sets of descendants, each node included, from bit sets of parents."""
+    """Return the bit set of descendants of each node, itself included, from bit sets of parents."""
     below = np.empty(d, dtype=np.int64)
     for i in range(d):
         below[i] = 1 << i
@@ -30,9 +31,10 @@ def _descendants(parents, d):
 
 @njit(cache=True)
 def _extend(smaller, d, out):
-    """DAGs on d + 1 nodes from those on d: every DAG restricts to exactly one on the first d nodes.
+    """Write the DAGs on d + 1 nodes to `out`, given those on d nodes; return their number.
 
-    The new node takes children C and any parents that are not below C. Graphs are parent bit sets.
+    Every DAG on d + 1 nodes restricts to exactly one DAG on the first d. The new node takes children C and any parents
+    that are not descendants of C. Graphs are parent bit sets.
     """
     count = 0
     for m in range(smaller.shape[0]):
@@ -56,8 +58,20 @@ def _extend(smaller, d, out):
 
 
 def all_dags(d: int) -> Graphs:
-    """Every DAG on `d` nodes, for `d` up to 6 (29,281 at 5; 3,781,503 at 6, 136 MB).
+    """Return every DAG on `d` nodes.
 
+    Parameters
+    ----------
+    d
+        Number of nodes, 1 to 6. There are 29,281 DAGs on 5 nodes and 3,781,503 on 6 (136 MB).
+
+    Returns
+    -------
+    Graphs
+        Adjacency matrices of shape (m, d, d).
+
+    Examples
+    --------
     >>> len(all_dags(3))
     25
     """

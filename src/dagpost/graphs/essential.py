@@ -1,14 +1,6 @@
-"""Markov equivalence: essential graphs (CPDAGs), consistent extensions, equivalence.
+"""Markov equivalence: essential graphs (CPDAGs), consistent extensions, and structural Hamming distances.
 
 An essential graph is stored as a boolean matrix in which an undirected edge i - j has both entries set.
-
-The essential graph by its definition: skeleton, v-structures and Meek's rules; for digraphs with cycles as well.
-
-For a DAG the result is its essential graph (Meek 1995), which `essential_graph` finds faster. A digraph with a cycle
-has none; the same construction still gives a partially directed graph, and published comparisons with such a
-"consensus network" rest on it.
-
-Structural Hamming distance.
 """
 
 from __future__ import annotations
@@ -18,7 +10,7 @@ from jaxtyping import Bool, Int
 from numba import njit
 
 from dagpost.errors import InputError
-from dagpost.graphs.acyclicity import as_graphs, is_acyclic, order_of
+from dagpost.graphs.acyclicity import as_graphs, fill_topological_order, is_acyclic
 from dagpost.typing import Graph, GraphBatch
 
 
@@ -26,9 +18,9 @@ from dagpost.typing import Graph, GraphBatch
 def _label_edges(graph, order, compelled):
     """Mark the compelled edges of one DAG (Chickering 1995, algorithms Order-Edges and Label-Edges).
 
-    Edges are visited by the position of their head, ascending, then of their tail, descending; an
-    undecided edge x -> y is compelled when some compelled w -> x has no w -> y, or when y has another
-    parent that is not a parent of x; otherwise it is reversible together with its undecided siblings.
+    Edges are visited by the position of their head, ascending, then of their tail, descending. An undecided edge
+    x -> y is compelled if some compelled w -> x has no w -> y, or if y has another parent that is not a parent of x;
+    otherwise it is reversible. The other undecided edges into y get the same label.
     """
     d = graph.shape[0]
     known = np.zeros((d, d), dtype=np.bool_)
@@ -60,7 +52,7 @@ def _label_edges(graph, order, compelled):
 
 @njit(cache=True)
 def _write_essential(graph, order, compelled, out):
-    """Add the edges of a DAG to `out`, which may be the DAG itself, and the reverse of those that are not compelled."""
+    """Add to `out`, which may be the DAG itself, the edges of a DAG and the reverse of those that are not compelled."""
     d = graph.shape[0]
     _label_edges(graph, order, compelled)
     for i in range(d):
@@ -73,19 +65,32 @@ def _write_essential(graph, order, compelled, out):
 
 @njit(cache=True)
 def _essential_batch(graphs, out):
+    """Write the essential graph of each DAG to `out`; return the index of the first graph with a cycle, or -1."""
     d = graphs.shape[1]
     order = np.empty(d, dtype=np.int64)
     compelled = np.empty((d, d), dtype=np.bool_)
     for m in range(graphs.shape[0]):
-        if order_of(graphs[m], order) < d:
+        if fill_topological_order(graphs[m], order) < d:
             return m
         _write_essential(graphs[m], order, compelled, out[m])
     return -1
 
 
 def essential_graph(graphs: GraphBatch) -> GraphBatch:
-    """The essential graph of each DAG: compelled edges directed, all others in both directions.
+    """Return the essential graph of each DAG.
 
+    Parameters
+    ----------
+    graphs
+        Adjacency matrices of DAGs, of shape (..., d, d); a cycle is an error.
+
+    Returns
+    -------
+    GraphBatch
+        Matrices of the same shape; compelled edges are directed, all others have both entries set.
+
+    Examples
+    --------
     >>> essential_graph(np.array([[0, 1], [0, 0]])).astype(int).tolist()
     [[0, 1], [1, 0]]
     """
@@ -94,26 +99,61 @@ def essential_graph(graphs: GraphBatch) -> GraphBatch:
     out = np.zeros_like(flat)
     cyclic = _essential_batch(flat, out)
     if cyclic >= 0:
-        raise InputError(f"graph {cyclic} has a cycle, so it has no essential graph")
+        raise InputError(f"graph {cyclic} has a cycle, so it has no essential graph: give DAGs")
     return out.reshape(array.shape)
 
 
 def equivalent(first: GraphBatch, second: GraphBatch) -> Bool[np.ndarray, "*batch"]:
-    """Whether the DAGs are in the same Markov equivalence class."""
+    """Return whether the DAGs are in the same Markov equivalence class.
+
+    Parameters
+    ----------
+    first, second
+        Adjacency matrices of DAGs, of shapes that broadcast.
+
+    Returns
+    -------
+    np.ndarray
+        Booleans, one per pair of DAGs.
+    """
     return (essential_graph(first) == essential_graph(second)).all(axis=(-2, -1))
 
 
 def in_class(graphs: GraphBatch, essential: Graph) -> Bool[np.ndarray, "*batch"]:
-    """Whether each DAG belongs to the class that the essential graph stands for."""
+    """Return whether each DAG belongs to the equivalence class of an essential graph.
+
+    Parameters
+    ----------
+    graphs
+        Adjacency matrices of DAGs, of shape (..., d, d).
+    essential
+        Essential graph of the class.
+
+    Returns
+    -------
+    np.ndarray
+        Booleans of shape (...).
+    """
     return (essential_graph(graphs) == as_graphs(essential)).all(axis=(-2, -1))
 
 
 def consistent_extension(essential: Graph, rng: np.random.Generator | None = None) -> Graph:
-    """A DAG with the same skeleton and v-structures (Dor and Tarsi 1992).
+    """Return a DAG with the same skeleton and v-structures (Dor and Tarsi 1992).
 
-    Repeatedly take a node that has no outgoing directed edge and whose undirected neighbours are adjacent
-    to all its other neighbours, point its undirected edges at it, and set it aside. With `rng` the
-    candidates are tried in random order. A partially directed graph without an extension is an error.
+    Repeatedly take a node that has no outgoing directed edge and whose undirected neighbours are adjacent to all its
+    other neighbours, direct its undirected edges towards it, and remove it.
+
+    Parameters
+    ----------
+    essential
+        Partially directed graph; one without an extension is an error.
+    rng
+        Generator that shuffles the candidates at each step; None takes them in order.
+
+    Returns
+    -------
+    Graph
+        Adjacency matrix of the DAG.
     """
     graph = as_graphs(essential).copy()
     d = graph.shape[0]
@@ -123,7 +163,7 @@ def consistent_extension(essential: Graph, rng: np.random.Generator | None = Non
     left = list(range(d))
     while left:
         candidates = np.array(left) if rng is None else rng.permutation(left)
-        sink = _set_aside(graph, rest, candidates)
+        sink = _remove_sink(graph, rest, candidates)
         if sink < 0:
             raise InputError("this partially directed graph has no consistent DAG extension")
         left.remove(sink)
@@ -133,6 +173,7 @@ def consistent_extension(essential: Graph, rng: np.random.Generator | None = Non
 
 @njit(cache=True)
 def _is_extension_sink(rest, x):
+    """Return whether all undirected edges of x can be directed towards it without a new v-structure."""
     d = rest.shape[0]
     for y in range(d):
         if not rest[x, y]:
@@ -146,8 +187,11 @@ def _is_extension_sink(rest, x):
 
 
 @njit(cache=True)
-def _set_aside(graph, rest, candidates):
-    """Point the undirected edges of the first sink among the candidates at it, and take it out of the rest; or -1."""
+def _remove_sink(graph, rest, candidates):
+    """Direct the undirected edges of the first sink among the candidates towards it, and remove it from `rest`.
+
+    Return the sink, or -1 if there is none.
+    """
     for x in candidates:
         if _is_extension_sink(rest, x):
             for y in range(rest.shape[0]):
@@ -160,23 +204,39 @@ def _set_aside(graph, rest, candidates):
 
 @njit(cache=True)
 def complete(graph):
-    """Turn a partially directed graph into the essential graph of its extensions, in place; False if it has none."""
+    """Replace a partially directed graph by the essential graph of its extensions; return False if it has none."""
     d = graph.shape[0]
     rest, left = graph.copy(), np.ones(d, dtype=np.bool_)
     for _ in range(d):
-        sink = _set_aside(graph, rest, np.flatnonzero(left))
+        sink = _remove_sink(graph, rest, np.flatnonzero(left))
         if sink < 0:
             return False
         left[sink] = False
     order, compelled = np.empty(d, dtype=np.int64), np.empty((d, d), dtype=np.bool_)
-    order_of(graph, order)
+    fill_topological_order(graph, order)
     _write_essential(graph, order, compelled, graph)
     return True
 
 
 def literal_essential_graph(graph: Graph) -> Graph:
-    """Directed edges once, undirected ones in both directions.
+    """Return the essential graph by its definition: skeleton, v-structures and Meek's rules.
 
+    For a DAG this is the essential graph (Meek 1995), which `essential_graph` computes faster. A digraph with a cycle
+    has none, but the same construction still gives a partially directed graph; published comparisons with a cyclic
+    "consensus network" rely on it.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix without self-loops and without edges in both directions.
+
+    Returns
+    -------
+    Graph
+        Matrix in which undirected edges have both entries set.
+
+    Examples
+    --------
     >>> literal_essential_graph(np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])).astype(int).tolist()
     [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
     """
@@ -187,15 +247,15 @@ def literal_essential_graph(graph: Graph) -> Graph:
     directed = _v_structures(edges, adjacent)
     while True:
         undirected = adjacent & ~directed & ~directed.T
-        found = undirected & _implied(directed, undirected, adjacent)
-        found &= ~found.T  # where a cycle asks for both directions, neither is compelled
-        if not found.any():
+        new = undirected & _implied(directed, undirected, adjacent)
+        new &= ~new.T  # where a cycle implies both directions, neither is compelled
+        if not new.any():
             return directed | undirected
-        directed = directed | found
+        directed = directed | new
 
 
 def _v_structures(edges: Graph, adjacent: Graph) -> Graph:
-    """Edges i -> k with another parent j of k that is not joined to i."""
+    """Return the edges i -> k for which k has another parent j that is not adjacent to i."""
     d = len(edges)
     out = np.zeros_like(edges)
     for i, k in zip(*np.nonzero(edges)):
@@ -204,22 +264,32 @@ def _v_structures(edges: Graph, adjacent: Graph) -> Graph:
 
 
 def _implied(directed: Graph, undirected: Graph, adjacent: Graph) -> Graph:
-    """Where an undirected edge i - j must be i -> j by one of Meek's first three rules."""
+    """Return where one of Meek's first three rules directs an undirected edge i - j as i -> j."""
     d = len(directed)
     out = np.zeros_like(directed)
     for i, j in zip(*np.nonzero(undirected)):
         arrow = any(directed[k, i] and not adjacent[k, j] and k != j for k in range(d))  # k -> i - j
         chain = bool((directed[i] & directed[:, j]).any())  # i -> k -> j
-        between = np.flatnonzero(undirected[i] & directed[:, j])  # i - k -> j and i - l -> j, k and l not joined
+        between = np.flatnonzero(undirected[i] & directed[:, j])  # i - k -> j and i - l -> j, k and l not adjacent
         kite = any(not adjacent[k, m] for k in between for m in between if k < m)
         out[i, j] = arrow or chain or kite
     return out
 
 
 def structural_hamming_distance(first: GraphBatch, second: GraphBatch) -> Int[np.ndarray, "*batch"]:
-    """The number of node pairs that are joined differently: absent, i -> j, j -> i or undirected.
+    """Return the number of node pairs whose edge differs (absent, i -> j, j -> i or undirected).
 
     A missing, an additional and a reversed edge each count once, for DAGs and for essential graphs alike.
+
+    Parameters
+    ----------
+    first, second
+        Adjacency matrices, of shapes that broadcast.
+
+    Returns
+    -------
+    np.ndarray
+        Integers, one per pair of graphs.
     """
     differs = as_graphs(first) != as_graphs(second)
     pair = differs | np.swapaxes(differs, -1, -2)
@@ -227,5 +297,16 @@ def structural_hamming_distance(first: GraphBatch, second: GraphBatch) -> Int[np
 
 
 def essential_hamming_distance(first: GraphBatch, second: GraphBatch) -> Int[np.ndarray, "*batch"]:
-    """The paper's SHD: the distance between the essential graphs of two DAGs."""
+    """Return the structural Hamming distance between the essential graphs of two DAGs, the paper's SHD.
+
+    Parameters
+    ----------
+    first, second
+        Adjacency matrices of DAGs, of shapes that broadcast.
+
+    Returns
+    -------
+    np.ndarray
+        Integers, one per pair of graphs.
+    """
     return structural_hamming_distance(essential_graph(first), essential_graph(second))

@@ -1,13 +1,13 @@
-"""Random DAGs: the generators of the paper's experiments, and exact draws from in-degree weighted densities.
+"""Random DAGs: the generators of the paper's experiments, and exact draws from densities of the in-degrees.
 
 For a density `p(G) ∝ prod_j f(|parents of j|)` the sum over all DAGs and exact draws follow from the layers
 of a DAG: layer 1 holds the nodes without parents, layer l + 1 those whose parents lie in layers 1..l with
-at least one in layer l. Every DAG has exactly one such layering, so with `u` nodes placed, the last layer
+at least one in layer l. Every DAG has exactly one such layering. With `u` nodes placed, the last layer
 of size `r`, and `D(u, r) = sum_p [C(u, p) - C(u - r, p)] f(p)`,
 
     b(u, r) = sum_t C(d - u, t) D(u, r)^t b(u + t, t),      b(d, ·) = 1,
 
-which has no subtraction (the binomial differences are exact integers). With `f = 1` it counts DAGs.
+which involves no cancellation (the binomial differences are exact integers). With `f = 1` it counts DAGs.
 """
 
 from __future__ import annotations
@@ -23,31 +23,41 @@ from dagpost.typing import Graph
 
 
 def erdos_renyi_dag(rng: np.random.Generator, d: int, probability: float) -> Graph:
-    """Each pair is joined with the given probability, along a random order of the nodes."""
+    """Return a DAG in which each pair of nodes is joined with the given probability, along a random node order."""
     below = np.triu(rng.random((d, d)) < probability, 1)
-    return _relabelled(rng, below)
+    return _relabel(rng, below)
 
 
 def scale_free_dag(rng: np.random.Generator, d: int, edges_per_node: int) -> Graph:
-    """Preferential attachment (Barabási and Albert 1999): a new node points at popular older ones.
+    """Return a DAG grown by preferential attachment (Barabási and Albert 1999).
 
-    The in-degrees then follow the power law with exponent 3 that the scale-free prior describes.
+    Each new node points at existing nodes, preferably those with many edges, so the in-degrees follow the power law
+    with exponent 3 of the scale-free prior.
     """
     attached = min(edges_per_node, d - 1)
     graph = np.zeros((d, d), dtype=np.bool_)
     if attached > 0:
         for a, b in nx.barabasi_albert_graph(d, attached, seed=rng).edges:
             graph[max(a, b), min(a, b)] = True
-    return _relabelled(rng, graph)
+    return _relabel(rng, graph)
 
 
-def _relabelled(rng: np.random.Generator, graph: Graph) -> Graph:
-    names = rng.permutation(graph.shape[0])
-    return np.ascontiguousarray(graph[np.ix_(names, names)])
+def _relabel(rng: np.random.Generator, graph: Graph) -> Graph:
+    """Return the graph with its nodes randomly permuted."""
+    order = rng.permutation(graph.shape[0])
+    return np.ascontiguousarray(graph[np.ix_(order, order)])
 
 
 class InDegreeLayers:
-    """Exact normaliser and draws of `p(G) ∝ prod_j exp(log_weight(in-degree of j))` over DAGs on d nodes."""
+    """Exact normaliser and draws of `p(G) ∝ prod_j exp(log_weight(in-degree of j))` over DAGs on d nodes.
+
+    Parameters
+    ----------
+    log_weight
+        Log factor of a node by its in-degree.
+    d
+        Number of nodes.
+    """
 
     def __init__(self, log_weight: Callable[[int], float], d: int):
         self.d = d
@@ -64,7 +74,7 @@ class InDegreeLayers:
         self.log_normaliser = log_sum(self._next_layers(0, 0))
 
     def _parent_counts(self, u: int, r: int) -> np.ndarray:
-        """Log weight of each in-degree p for a node that needs a parent in the last layer."""
+        """Return the log weight of each in-degree p for a node with at least one parent in the last layer."""
         out = np.full(u + 1, -inf)
         for p in range(1, u + 1):
             ways = comb(u, p) - comb(u - r, p)
@@ -73,7 +83,7 @@ class InDegreeLayers:
         return out
 
     def _next_layers(self, u: int, r: int) -> np.ndarray:
-        """Log weight of each size t = 0, 1, … of the next layer."""
+        """Return the log weight of each size t = 0, 1, … of the next layer."""
         step = self.log_weight[0] if u == 0 else self._log_d[u, r]
         out = np.full(self.d - u + 1, -inf)
         for t in range(1, self.d - u + 1):
@@ -81,12 +91,12 @@ class InDegreeLayers:
         return out
 
     def sample(self, rng: np.random.Generator) -> Graph:
-        """One exact draw."""
+        """Return one exact draw."""
         nodes = rng.permutation(self.d)
         graph = np.zeros((self.d, self.d), dtype=np.bool_)
         u = r = 0
         while u < self.d:
-            t = _choose(rng, self._next_layers(u, r))
+            t = _sample_index(rng, self._next_layers(u, r))
             for j in nodes[u : u + t]:
                 if u > 0:
                     graph[self._parents(rng, nodes[:u], r), j] = True
@@ -94,15 +104,17 @@ class InDegreeLayers:
         return graph
 
     def _parents(self, rng: np.random.Generator, placed: np.ndarray, r: int) -> np.ndarray:
+        """Draw the parents of a new node from the placed nodes, at least one from the last layer (of size r)."""
         u = len(placed)
-        p = _choose(rng, self._parent_counts(u, r))
+        p = _sample_index(rng, self._parent_counts(u, r))
         # k of the p parents come from the last layer, k >= 1
         ways = np.array([log(w) if (w := comb(r, k) * comb(u - r, p - k)) and k else -inf for k in range(p + 1)])
-        k = _choose(rng, ways)
+        k = _sample_index(rng, ways)
         earlier = rng.choice(placed[: u - r], p - k, replace=False)
         return np.concatenate([earlier, rng.choice(placed[u - r :], k, replace=False)])
 
 
-def _choose(rng: np.random.Generator, log_weights: np.ndarray) -> int:
+def _sample_index(rng: np.random.Generator, log_weights: np.ndarray) -> int:
+    """Draw an index with probability proportional to `exp(log_weights)`."""
     weights = np.exp(log_weights - log_weights.max())
     return int(rng.choice(len(weights), p=weights / weights.sum()))

@@ -12,7 +12,18 @@ MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, MlpGa
 
 
 def as_model(model: str | Model) -> Model:
-    """A model by name with the paper's settings, or the model itself."""
+    """Return a model by name with the paper's settings, or the model itself.
+
+    Parameters
+    ----------
+    model
+        `"bge"`, `"linear"`, `"mlp"`, or a `Model`.
+
+    Returns
+    -------
+    Model
+        The model.
+    """
     if isinstance(model, Model):
         return model
     if isinstance(model, str):

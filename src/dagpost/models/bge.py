@@ -7,7 +7,7 @@ Geiger and Heckerman (2002), with the corrections of Kuipers, Moffa and Heckerma
              |T_YY|^((α_w - d + l)/2) / |R_YY|^((N + α_w - d + l)/2),
     R = T + S + N α_μ / (N + α_μ) (x̄ - ν)(x̄ - ν)ᵀ,
 
-and the family score is `p(D^(P ∪ j)) / p(D^P)`: one Schur complement after one Cholesky factor.
+and the family score is `p(D^(P ∪ j)) / p(D^P)`, which takes one Cholesky factor and one Schur complement.
 """
 
 from __future__ import annotations
@@ -28,19 +28,24 @@ from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
-from dagpost.models.linear_gaussian import GramNode, LinearGaussian
+from dagpost.models.linear_gaussian import LinearGaussian, NodeGram
 from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, Theta
 
 
 class BgeTheta(NamedTuple):
-    """Parameters of one network, where a draw of them is asked for: `x_j = intercept + weights · x_P + noise`."""
+    """Parameters drawn for one network: `x_j = intercept + weights · x_P + noise`.
+
+    The score itself has no parameters.
+    """
 
     weights: Any  # (d, d)
     intercept: Any  # (d,)
     variance: Any  # (d,)
 
 
-class BgeShare(NamedTuple):
+class SharedBge(NamedTuple):
+    """Shared statistics of BGe, by group of rows."""
+
     table: ConjugateTable
     mean: Any  # (g, d) posterior mean of the node means
     mean_weight: Any  # (g,) N + alpha_mu
@@ -50,6 +55,7 @@ class BgeShare(NamedTuple):
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:
+    """Return the value as a float64 array, or raise an error that names the option."""
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -58,12 +64,24 @@ def _numbers(name: str, value: Any) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class BGe(Model):
-    """The BGe marginal likelihood, with all hyperparameters of its Normal-Wishart prior.
+    """BGe marginal likelihood, with all hyperparameters of its Normal-Wishart prior.
 
-    `alpha_mu` weighs the prior mean `mean` (0), `alpha_w` (default d + 2) are the degrees of freedom, and
-    `scale_matrix` is T: a number t for `t I`, a vector for a diagonal, or a matrix. The default is
-    `t = alpha_mu (alpha_w - d - 1) / (alpha_mu + 1)`. The model has no explicit parameters (`theta = ()`).
+    The model has no explicit parameters (`theta = ()`).
 
+    Parameters
+    ----------
+    alpha_mu
+        Weight of the prior mean, as an equivalent number of rows.
+    alpha_w
+        Degrees of freedom of the Wishart prior; default d + 2.
+    mean
+        Prior mean: one number, or one per column; default 0.
+    scale_matrix
+        Scale matrix T: a number t for `t I`, a vector for a diagonal, or a matrix. The default is
+        `t = alpha_mu (alpha_w - d - 1) / (alpha_mu + 1)`.
+
+    Examples
+    --------
     >>> import dagpost as dp
     >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train, model=dp.BGe(alpha_mu=0.5))
     >>> post.model.alpha_mu
@@ -85,6 +103,7 @@ class BGe(Model):
             positive("alpha_w", self.alpha_w)
 
     def _key(self) -> tuple:
+        """Return a hashable key of the settings, for comparison by value."""
         fields = (self.alpha_mu, self.alpha_w, self.mean, self.scale_matrix)
         return tuple(None if f is None else (np.shape(f), np.asarray(f, dtype=float).tobytes()) for f in fields)
 
@@ -97,7 +116,10 @@ class BGe(Model):
     # ---- hyperparameters for d nodes
 
     def degrees(self, d: int) -> float:
-        """alpha_w, checked: the Wishart prior needs `alpha_w > d - 1`, the default T needs `alpha_w > d + 1`."""
+        """Return alpha_w for d nodes.
+
+        The Wishart prior requires `alpha_w > d - 1`, the default T requires `alpha_w > d + 1`.
+        """
         degrees = d + 2.0 if self.alpha_w is None else float(self.alpha_w)
         least = d + 1 if self.scale_matrix is None else d - 1
         if not degrees > least:
@@ -105,7 +127,7 @@ class BGe(Model):
         return degrees
 
     def prior_matrix(self, d: int) -> np.ndarray:
-        """T."""
+        """Return the scale matrix T for d nodes."""
         if self.scale_matrix is None:
             return self.alpha_mu * (self.degrees(d) - d - 1) / (self.alpha_mu + 1) * np.eye(d)
         given = _numbers("scale_matrix", self.scale_matrix)
@@ -117,6 +139,7 @@ class BGe(Model):
         return matrix
 
     def prior_mean(self, d: int) -> np.ndarray:
+        """Return the prior mean of d nodes."""
         mean = np.zeros(d) if self.mean is None else _numbers("mean", self.mean)
         if mean.shape not in ((), (d,)) or not np.isfinite(mean).all():
             raise InputError(f"mean has shape {mean.shape}: give one finite number for each of the {d} columns")
@@ -133,10 +156,11 @@ class BGe(Model):
         matrix = prior_matrix + scatter + weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
         mean = prior_mean + (count / (count + self.alpha_mu))[:, None] * shift
         table = self._table(matrix, prior_matrix, count, group)
-        shared = BgeShare(table, mean, count + self.alpha_mu, count, scatter, sample_mean)
-        return Statistics(shared, GramNode(np.arange(d), group))
+        shared = SharedBge(table, mean, count + self.alpha_mu, count, scatter, sample_mean)
+        return Statistics(shared, NodeGram(np.arange(d), group))
 
     def _table(self, matrix, prior_matrix, count, group) -> ConjugateTable:
+        """Return the table for the compiled evidence."""
         d = matrix.shape[-1]
         # half the degrees of freedom of a family with p parents, with and without data
         prior_power = (self.degrees(d) - d + np.arange(d) + 1) / 2
@@ -163,7 +187,7 @@ class BGe(Model):
         )
 
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
-        """The evidence; for explicit parameters (a draw of `BgeTheta`) their Gaussian log likelihood."""
+        """Return the evidence; for explicit parameters (a `BgeTheta`) the Gaussian log likelihood."""
         shared, (j, group) = stats_j
         if not jax.tree.leaves(theta_j):
             return soft_evidence(shared.table, g_j, j, group)
@@ -177,10 +201,10 @@ class BGe(Model):
     def evidence_table(self, stats: Statistics) -> ConjugateTable:
         return stats.shared.table
 
-    # ---- parameters, which the score has integrated out
+    # ---- parameters, which are integrated out of the score
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> BgeTheta:
-        """An exact draw of weights, intercepts and noise given the graph and the data.
+        """Return an exact draw of weights, intercepts and noise given the graph and the data.
 
         noise ~ InverseGamma(power[p], s/2), weights | noise ~ N(R_PP⁻¹ R_Pj, noise R_PP⁻¹), and
         intercept | weights, noise ~ N(m_j - weights · m_P, noise / (N + alpha_mu)).
@@ -190,7 +214,7 @@ class BGe(Model):
         centre, noise, schur = coefficients(table, graph, rng)
         variance = schur / 2 / rng.gamma(table.power[table.group, np.sum(graph, axis=0)])
         weights = centre + np.sqrt(variance) * noise
-        own = mean[table.group]  # (d, d) the means over the rows that count for each node
+        own = mean[table.group]  # (d, d) means over the rows without an intervention on each node
         expected = np.diagonal(own) - np.einsum("ij,ji->j", weights, own)
         spread = np.sqrt(variance / mean_weight[table.group])
         intercept = expected + spread * rng.standard_normal(len(graph))
@@ -200,19 +224,19 @@ class BGe(Model):
         return theta.weights
 
     def weight_moments(self, j: int, parents: Nodes, stats: Statistics) -> WeightMoments:
-        """E[weights] = R_PP⁻¹ R_Pj and Cov = E[noise] R_PP⁻¹, with noise ~ InverseGamma(power[p], s/2)."""
+        """Return E[weights] = R_PP⁻¹ R_Pj and Cov = E[noise] R_PP⁻¹, with noise ~ InverseGamma(power[p], s/2)."""
         table = stats.shared.table
         centre, inverse, schur = regression(table, j, parents)
         excess = table.power[table.group[j], len(parents)] - 1
         return WeightMoments(centre, (schur / 2 / excess if excess > 0 else np.inf) * inverse)
 
     def sample_parameters(self, key: Key, graph: Graph) -> BgeTheta:
-        """Parameters from the Normal-Wishart prior: a draw given no data."""
+        """Return a draw of the parameters from the Normal-Wishart prior."""
         empty = self.summarise(Dataset(np.zeros((0, graph.shape[0]))))
         return self.draw_theta(key, graph, empty)
 
     def simulator(self) -> Model:
-        """As in the paper, BGe is tried on data of the linear Gaussian model."""
+        """Return the linear Gaussian model: the paper evaluates BGe on its data."""
         return LinearGaussian()
 
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:

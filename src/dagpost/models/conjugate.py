@@ -1,15 +1,15 @@
-"""Gaussian families whose evidence is one Cholesky factor away.
+"""Closed-form evidence of conjugate Gaussian families, by one Cholesky factor per family.
 
 For BGe and for both linear Gaussian models the log evidence of node j given parents P (p of them) is
 
     constant[p] - ½ log|K_PP| + ½ log|K0_PP| - power[p] log(offset + scale·s) + prior_power[p] log s0 - linear·s,
 
 where K is a matrix of sufficient statistics, K0 its value without data, `s = K_jj - K_jP K_PP⁻¹ K_Pj` the
-Schur complement of j, and `s0` the same for K0. So exact inference, MCMC and DiBS share one kernel, whose
-cost does not depend on the number of rows.
+Schur complement of j, and `s0` the same for K0. Exact inference, MCMC and DiBS therefore share one kernel,
+whose cost does not depend on the number of rows.
 
 Because K - K0 is positive semidefinite, every pivot of K is at least the smallest eigenvalue of K0; pivots
-that rounding pushed below it are raised to it.
+that rounding has made smaller are raised to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from dagpost.typing import Graph, Graphs, Nodes, SoftColumn
 
 
 class ConjugateTable(NamedTuple):
-    """Everything the formula above needs. `g` distinct groups of rows: nodes with the same interventions."""
+    """Terms of the formula at the top of this file.
+
+    There are `g` distinct groups of rows; nodes with the same interventions share a group.
+    """
 
     matrix: np.ndarray  # (g, d, d) K
     prior_matrix: np.ndarray  # (d, d) K0
@@ -38,12 +41,12 @@ class ConjugateTable(NamedTuple):
     offset: float
     scale: float
     linear: float
-    group: np.ndarray  # (d,) which rows count for each node
+    group: np.ndarray  # (d,) group of rows of each node
 
 
 @njit(cache=True)
 def factorise(matrix, j, parents, p, floor, lower):
-    """`log|K_PP|` and the Schur complement of j, by the Cholesky factor of K over (parents, j)."""
+    """Return `log|K_PP|` and the Schur complement of j, by the Cholesky factor of K over (parents, j)."""
     log_determinant = 0.0
     schur = 0.0
     for a in range(p + 1):
@@ -67,7 +70,7 @@ def factorise(matrix, j, parents, p, floor, lower):
 
 @njit(cache=True)
 def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur):
-    """The formula at the head of this file, from what a factorisation gives."""
+    """Return the log evidence by the formula at the top of this file, from the determinants and Schur complements."""
     return (
         table.constant[g, p]
         - 0.5 * log_determinant
@@ -80,7 +83,7 @@ def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, pri
 
 @njit(cache=True)
 def evidence_with(table, j, parents, p, lower):
-    """Log evidence of one family, with a scratch matrix for the factor."""
+    """Return the log evidence of one family; `lower` is a scratch matrix for the Cholesky factor."""
     g = table.group[j]
     log_determinant, schur = factorise(table.matrix[g], j, parents, p, table.floor, lower)
     if table.diagonal_prior:
@@ -95,12 +98,13 @@ def evidence_with(table, j, parents, p, lower):
 
 @njit(cache=True)
 def family_evidence(table, j, parents, p):
-    """Log evidence of one family."""
+    """Return the log evidence of one family; `p` is the number of parents."""
     return evidence_with(table, j, parents, p, np.empty((p + 1, p + 1)))
 
 
 @njit(cache=True)
 def _all_families(table, graphs, out):
+    """Write the log evidence of every family of every graph to `out`."""
     d = graphs.shape[1]
     lower = np.empty((d, d))
     parents = np.empty(d, dtype=np.int64)
@@ -115,7 +119,7 @@ def _all_families(table, graphs, out):
 
 
 def all_families(table: ConjugateTable, graphs: Graphs) -> Float[np.ndarray, "m d"]:
-    """Log evidence of every family of every graph."""
+    """Return the log evidence of every family of every graph."""
     if graphs.diagonal(axis1=1, axis2=2).any():
         raise ValueError("a graph with a self-loop has no evidence")
     out = np.empty(graphs.shape[:2])
@@ -125,6 +129,7 @@ def all_families(table: ConjugateTable, graphs: Graphs) -> Float[np.ndarray, "m 
 
 @njit(cache=True)
 def _subsets(table, out):
+    """Write the log evidence of every node given every parent set to `out`."""
     d = out.shape[0]
     lower = np.empty((d, d))
     parents = np.empty(d, dtype=np.int64)
@@ -142,7 +147,7 @@ def _subsets(table, out):
 
 
 def evidence_of_subsets(table: ConjugateTable) -> Float[np.ndarray, "d s"]:
-    """Log evidence of every node given every parent set (bit sets); -inf where the set holds the node."""
+    """Return the log evidence of every node given every parent set (bit set); -inf where the set contains the node."""
     d = len(table.group)
     out = np.empty((d, 1 << d))
     _subsets(table, out)
@@ -150,7 +155,7 @@ def evidence_of_subsets(table: ConjugateTable) -> Float[np.ndarray, "d s"]:
 
 
 class Coefficients(NamedTuple):
-    """Of every node given its parents P, column by column: what a draw of its weights is made of."""
+    """Terms of a draw of the weights of every node given its parents P; column j belongs to node j."""
 
     centre: np.ndarray  # (d, d) K_PP⁻¹ K_Pj
     noise: np.ndarray  # (d, d) L⁻ᵀ e with K_PP = L Lᵀ and e standard normal: covariance K_PP⁻¹
@@ -159,6 +164,7 @@ class Coefficients(NamedTuple):
 
 @njit(cache=True)
 def _coefficients(table, graph, normals, centre, noise, schur):
+    """Write the terms of `Coefficients` to `centre`, `noise` and `schur`."""
     d = graph.shape[0]
     lower = np.empty((d, d))
     parents = np.empty(d, dtype=np.int64)
@@ -180,7 +186,7 @@ def _coefficients(table, graph, normals, centre, noise, schur):
 
 
 def coefficients(table: ConjugateTable, graph: Graph, rng: np.random.Generator) -> Coefficients:
-    """Entries of absent edges are 0."""
+    """Return the terms of a draw of all weights given the graph; entries of absent edges are 0."""
     d = graph.shape[0]
     out = Coefficients(np.zeros((d, d)), np.zeros((d, d)), np.zeros(d))
     _coefficients(table, np.ascontiguousarray(graph, dtype=np.bool_), rng.standard_normal((d, d)), *out)
@@ -188,7 +194,7 @@ def coefficients(table: ConjugateTable, graph: Graph, rng: np.random.Generator) 
 
 
 class Regression(NamedTuple):
-    """Of one node on its parents P."""
+    """Regression of one node on its parents P."""
 
     centre: np.ndarray  # (p,) K_PP⁻¹ K_Pj
     inverse: np.ndarray  # (p, p) K_PP⁻¹
@@ -196,7 +202,7 @@ class Regression(NamedTuple):
 
 
 def regression(table: ConjugateTable, j: int, parents: Nodes) -> Regression:
-    """What the moments of a node's weights are made of."""
+    """Return the regression of node j on its parents, from which the moments of its weights follow."""
     matrix = table.matrix[table.group[j]]
     inverse = np.linalg.inv(matrix[np.ix_(parents, parents)])
     centre = inverse @ matrix[parents, j]
@@ -204,11 +210,11 @@ def regression(table: ConjugateTable, j: int, parents: Nodes) -> Regression:
 
 
 def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Float[Array, ""]:
-    """The same score in JAX, for hard and for soft columns.
+    """Return the log evidence of one family in JAX, for hard and for soft columns.
 
-    With `D = diag(column)` and B the matrix K scaled to a unit diagonal, `D B D + I - D²` stands for K_PP:
-    it is positive definite for every soft column and equals the parents' block (and ones elsewhere) for a
-    hard one. Constants that depend on the number of parents are interpolated linearly.
+    With `D = diag(column)` and B the matrix K scaled to a unit diagonal, `D B D + I - D²` replaces K_PP: it is positive
+    definite for every soft column, and for a hard one it equals the parents' block with ones on the rest of the
+    diagonal. Constants that depend on the number of parents are interpolated linearly.
     """
     d = column.shape[0]
     m = jnp.where(jnp.arange(d) == node, 0.0, column)
@@ -231,10 +237,11 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
 
 
 def _soft_factor(matrix, m, node, floor):
+    """Return the soft `log|K_PP|` and Schur complement of a node."""
     diagonal = jnp.diagonal(matrix)
     root = jnp.sqrt(diagonal)
     unit = matrix / root[:, None] / root[None, :]
-    # a few roundings are added to the unit diagonal, so that nearly collinear parents keep a factor
+    # a few rounding errors are added to the unit diagonal, so that nearly collinear parents can be factorised
     rounding = 4 * len(m) * jnp.finfo(matrix.dtype).eps
     block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2 + rounding)
     lower = jnp.linalg.cholesky(block)

@@ -1,4 +1,4 @@
-"""Linear Gaussian networks: `x_j = sum_i theta_ij x_i + noise`."""
+"""The linear Gaussian model: `x_j = sum_i theta_ij x_i + noise`."""
 
 from __future__ import annotations
 
@@ -23,32 +23,46 @@ from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, SoftGraph, The
 
 
 class LinearTheta(NamedTuple):
-    """Parameters when the noise is unknown."""
+    """Parameters of the linear model with unknown noise."""
 
     weights: Any  # (d, d), weights[i, j] for i -> j
     log_variance: Any  # (d,)
 
 
-class GramShare(NamedTuple):
+class SharedGram(NamedTuple):
+    """Shared statistics: the Gram matrix and row count of each group of rows."""
+
     gram: Any  # (g, d, d) XᵀX of each group of rows
     count: Any  # (g,)
 
 
-class GramNode(NamedTuple):
+class NodeGram(NamedTuple):
+    """Statistics of a node: its index and its group of rows."""
+
     index: Any  # (d,)
     group: Any  # (d,)
 
 
 @dataclass(frozen=True)
 class LinearGaussian(Model):
-    """`p(x_j | parents) = N(theta_jᵀ x_P, noise)`, the paper's equation E.1; only `XᵀX` of the data is kept.
+    """Linear Gaussian model, `p(x_j | parents) = N(theta_jᵀ x_P, noise)`, the paper's equation E.1.
 
-    With a fixed `noise_variance` (the paper's 0.1) weights are `N(0, weight_scale²)` and theta is the
-    matrix of weights. `noise_variance=None` makes the noise of each node unknown,
-    `noise ~ InverseGamma(noise_shape, noise_rate)` and `weight | noise ~ N(0, noise · weight_scale²)`;
-    theta is then a `LinearTheta`. Both have closed-form evidence and exact draws of theta given a graph.
-    The model has no intercept: centre the data (`Dataset.standardised`).
+    With a fixed noise variance, weights are `N(0, weight_scale²)` and theta is the matrix of weights. With unknown
+    noise, `noise ~ InverseGamma(noise_shape, noise_rate)`, `weight | noise ~ N(0, noise · weight_scale²)`, and theta is
+    a `LinearTheta`. Both have closed-form evidence and exact draws of theta given a graph. The model has no intercept:
+    centre the data (`Dataset.standardised`). The score depends on the data only through `XᵀX`.
 
+    Parameters
+    ----------
+    noise_variance
+        Fixed noise variance, 0.1 in the paper; None makes the noise of each node unknown.
+    weight_scale
+        Prior standard deviation of a weight, in units of the noise standard deviation if the noise is unknown.
+    noise_shape, noise_rate
+        Inverse-gamma prior of unknown noise.
+
+    Examples
+    --------
     >>> import dagpost as dp
     >>> data = dp.simulate(nodes=3, observations=50, seed=1).train.standardised()
     >>> len(dp.exact(data, model=dp.LinearGaussian(noise_variance=None)))
@@ -69,6 +83,7 @@ class LinearGaussian(Model):
 
     @property
     def noise(self) -> Noise:
+        """Observation noise."""
         return Noise(self.noise_variance, self.noise_shape, self.noise_rate)
 
     @property
@@ -76,10 +91,10 @@ class LinearGaussian(Model):
         return LinearTheta(1, 0) if self.noise.learned else 1
 
     def _split(self, theta_j: Theta):
-        """Weights and noise variance of one node."""
+        """Return the weights and the noise variance of one node."""
         if self.noise.learned:
-            return theta_j.weights, self.noise.of(theta_j.log_variance)
-        return theta_j, self.noise.of(None)
+            return theta_j.weights, self.noise.variance_from(theta_j.log_variance)
+        return theta_j, self.noise.variance_from(None)
 
     def check(self, data: Dataset) -> None:
         shift, spread = np.abs(data.values.mean(axis=0)), data.values.std(axis=0)
@@ -96,13 +111,13 @@ class LinearGaussian(Model):
 
     def summarise(self, data: Dataset) -> Statistics:
         products, _, counts, group = grams(data)
-        return Statistics(GramShare(products, counts), GramNode(np.arange(data.nodes), group))
+        return Statistics(SharedGram(products, counts), NodeGram(np.arange(data.nodes), group))
 
     def of_rows(self, rows: Statistics) -> Statistics:
         (values,), (index, observed) = rows
         # one XᵀX for each node, of the rows in which it was not intervened on
         gram = jnp.einsum("jn,ni,nk->jik", observed, values, values)
-        return Statistics(GramShare(gram, jnp.sum(observed, axis=1)), GramNode(index, jnp.arange(gram.shape[-1])))
+        return Statistics(SharedGram(gram, jnp.sum(observed, axis=1)), NodeGram(index, jnp.arange(gram.shape[-1])))
 
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         (gram, count), (j, group) = stats_j

@@ -1,4 +1,4 @@
-"""Nonlinear Gaussian networks: the mean of each node is a small neural network of its parents."""
+"""The nonlinear Gaussian model: the mean of each node is a small neural network of its parents."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "leaky_relu": jax.nn.leaky_relu,
     "sigmoid": jax.nn.sigmoid,
 }
+"""Activation functions by name."""
 
 
 class MlpTheta(NamedTuple):
@@ -36,11 +37,25 @@ class MlpTheta(NamedTuple):
 
 @dataclass(frozen=True)
 class MlpGaussian(Model):
-    """`p(x_j | parents) = N(FFN(g_j ∘ x; theta_j), noise)`, the paper's equation E.3.
+    """Nonlinear Gaussian model, `p(x_j | parents) = N(FFN(g_j ∘ x; theta_j), noise)`, the paper's equation E.3.
 
-    The paper has one hidden layer of 5 rectified units with biases and noise 0.1: 2,220 parameters for 20
-    nodes. All weights and biases are `N(0, weight_scale²)`; those of absent inputs have no density.
-    `noise_variance=None` makes the noise of each node unknown, `InverseGamma(noise_shape, noise_rate)`.
+    The defaults are the paper's: one hidden layer of 5 rectified linear units with biases, and noise 0.1, which makes
+    2,220 parameters for 20 nodes.
+
+    Parameters
+    ----------
+    hidden
+        Width of each hidden layer; an integer for a single layer.
+    activation
+        `"relu"`, `"tanh"`, `"leaky_relu"` or `"sigmoid"`.
+    bias
+        Whether the layers have biases.
+    noise_variance
+        Fixed noise variance; None makes the noise of each node unknown.
+    weight_scale
+        Prior standard deviation of all weights and biases; weights of absent inputs have no density.
+    noise_shape, noise_rate
+        Inverse-gamma prior of unknown noise.
     """
 
     hidden: tuple[int, ...] = (5,)
@@ -64,10 +79,11 @@ class MlpGaussian(Model):
 
     @property
     def noise(self) -> Noise:
+        """Observation noise."""
         return Noise(self.noise_variance, self.noise_shape, self.noise_rate)
 
     def network(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
-        """`FFN(u) = W_L σ(… σ(W_1 u + b_1) …) + b_L`, equation E.2."""
+        """Return `FFN(u) = W_L σ(… σ(W_1 u + b_1) …) + b_L` for each row u of `inputs`, equation E.2."""
         act = ACTIVATIONS[self.activation]
         signal = inputs
         last = len(theta_j.weights) - 1
@@ -82,10 +98,10 @@ class MlpGaussian(Model):
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         (values,), (j, observed) = stats_j
         values = jnp.asarray(values)
-        # (x ∘ g) W = x (g ∘ W): masking the first weights instead of every row
+        # (x ∘ g) W = x (g ∘ W): mask the first weights instead of every row
         first, *rest = theta_j.weights
         mean = self.network(values, theta_j._replace(weights=(g_j[:, None] * first, *rest)))
-        variance = self.noise.of(theta_j.log_variance)
+        variance = self.noise.variance_from(theta_j.log_variance)
         squares = jnp.sum(observed * (values[:, j] - mean) ** 2)
         return -0.5 * (squares / variance + jnp.sum(observed) * jnp.log(2 * pi * variance))
 
@@ -119,4 +135,4 @@ class MlpGaussian(Model):
 
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return self.network(inputs, theta_j) + jnp.sqrt(self.noise.of(theta_j.log_variance)) * noise
+        return self.network(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise

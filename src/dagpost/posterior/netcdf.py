@@ -38,7 +38,7 @@ import numpy as np
 
 from dagpost._util.environment import versions_of
 from dagpost._util.files import check_target, write_atomically
-from dagpost._util.sealing import read_sealed, sealed
+from dagpost._util.sealing import read_sealed, seal
 from dagpost.errors import InputError, printable
 from dagpost.models import Model
 from dagpost.posterior.records import RunRecord
@@ -352,7 +352,7 @@ def save(post: GraphSample, path: str | os.PathLike[str], overwrite: bool = Fals
     check_target(path, overwrite)
     tree = to_tree(post)
     packed = {"/posterior": {"graph": {"zlib": True, "complevel": 4}}}
-    return write_atomically(path, sealed(tree.to_netcdf(engine="h5netcdf", encoding=packed)), overwrite)
+    return write_atomically(path, seal(tree.to_netcdf(engine="h5netcdf", encoding=packed)), overwrite)
 
 
 def read_fields(

@@ -15,7 +15,18 @@ PRIORS: dict[str, type[GraphPrior]] = {p.name: p for p in (ErdosRenyi, ScaleFree
 
 
 def as_prior(prior: str | GraphPrior) -> GraphPrior:
-    """A prior by name with its default settings, or the prior itself."""
+    """Return a prior by name with its default settings, or the prior itself.
+
+    Parameters
+    ----------
+    prior
+        `"erdos-renyi"`, `"scale-free"`, `"uniform"`, or a `GraphPrior`.
+
+    Returns
+    -------
+    GraphPrior
+        The prior.
+    """
     if isinstance(prior, GraphPrior):
         return prior
     if isinstance(prior, str):

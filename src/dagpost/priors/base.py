@@ -1,4 +1,4 @@
-"""What a graph prior is: an unnormalised log density over DAGs, by column where it decomposes."""
+"""Base classes of graph priors: unnormalised log densities over DAGs, by column where they decompose."""
 
 from __future__ import annotations
 
@@ -18,67 +18,98 @@ from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph
 
 
 class ColumnTable(NamedTuple):
-    """`log_column(g_j, j) = by_count[j, number of counted parents] + sum of by_edge[i, j] over parents i`.
+    """Table form of a prior that decomposes by column, for compiled loops.
 
-    It is -inf where a required parent is missing, and where there are more than `most` parents.
+    `log_column(g_j, j) = by_count[j, number of counted parents] + sum of by_edge[i, j] over parents i`, and -inf where
+    a required parent is missing or where there are more than `most` parents.
+
+    Attributes
+    ----------
+    by_count
+        Log factor by node and number of counted parents.
+    by_edge
+        Log factor of each edge i -> j; -inf for a forbidden edge.
+    uncounted
+        Edges i -> j that do not count in `by_count`; None if all count.
+    required
+        Edges that must be present; None if there are none.
+    most
+        Largest number of parents; None for no limit.
     """
 
     by_count: Float[np.ndarray, "d d"]
     by_edge: Float[np.ndarray, "d d"]
-    uncounted: Bool[np.ndarray, "d d"] | None = None  # edges i -> j that do not count; None: all count
+    uncounted: Bool[np.ndarray, "d d"] | None = None
     required: Bool[np.ndarray, "d d"] | None = None
     most: int | None = None
 
 
 class GraphPrior(abc.ABC):
-    """`log p(G) = sum_j log_column(g_j, j) + const` over DAGs.
+    """Base class of priors over DAGs, `log p(G) = sum_j log_column(g_j, j) + const`.
 
-    A prior that decomposes by column gives `log_column`; one that does not sets `decomposes = False` and
-    gives `log_density`. Both are JAX functions, defined for hard (0/1) and for soft graphs in [0, 1].
+    A user-defined prior that decomposes by column implements `log_column`; one that does not sets `decomposes = False`
+    and implements `log_density`. Both are JAX functions, defined for hard (0/1) and for soft graphs in [0, 1].
     """
 
     name: ClassVar[str]
+    """Name of the prior, shown in messages and reports."""
+
     decomposes: ClassVar[bool] = True
+    """Whether the density is a product over columns."""
 
     @property
     def constraints(self) -> Constraints | None:
-        """What is known about single edges, if anything is: graphs that break it have density 0."""
+        """Hard constraints and odds of single edges, or None; graphs that violate the constraints have density 0."""
         return None
 
     def log_column(self, column: SoftColumn, node: int | jax.Array) -> Scalar:
-        """The factor of one node's parents; `column[i]` is the (soft) edge i -> node."""
+        """Return the log factor of one node's parents.
+
+        Parameters
+        ----------
+        column
+            Edges into the node; `column[i]` is the (soft) edge i -> node.
+        node
+            Index of the node.
+        """
         raise NotImplementedError(f"the prior {self.name!r} does not decompose by column")
 
     def log_density(self, graph: SoftGraph) -> Scalar:
-        """Unnormalised `log p(G)`."""
+        """Return the unnormalised `log p(G)`.
+
+        Parameters
+        ----------
+        graph
+            Adjacency matrix, hard or soft.
+        """
         graph = jnp.asarray(graph, dtype=float)
         nodes = jnp.arange(graph.shape[-1])
         return jnp.sum(jax.vmap(self.log_column, in_axes=(1, 0))(graph, nodes))
 
     def log_soft_density(self, graph: SoftGraph) -> Scalar:
-        """The same, finite for every soft graph: `constraints` are left out, for the caller to enforce."""
+        """Return `log_density` without the hard constraints, which the caller enforces; finite for every soft graph."""
         return self.log_density(graph)
 
     def column_table(self, d: int) -> ColumnTable | None:
-        """`log_column` as a table for compiled loops, for priors that have such a form."""
+        """Return `log_column` on d nodes as a table for compiled loops; None for a prior without such a form."""
         return None
 
     @abc.abstractmethod
     def sample(self, key: Key, d: int) -> Graph:
-        """A random DAG as the experiments of the paper generate it."""
+        """Return a random DAG on d nodes, generated as in the paper's experiments."""
 
 
 class InDegreePrior(GraphPrior):
-    """A prior that sees nothing but the number of parents of each node.
+    """Base class of priors that depend only on the number of parents of each node.
 
-    Its normaliser and exact draws from the density are available for every `d`. The generators of the
-    paper (`sample`) follow a slightly different law: a DAG with many topological orders comes up more
-    often there than its density says. Calibration is therefore tested with `sample_density`.
+    The normaliser and exact draws from the density are available for every `d`. The paper's generators (`sample`)
+    follow a slightly different distribution, in which DAGs with many topological orders are more frequent than under
+    the density. Calibration is therefore tested with `sample_density`.
     """
 
     @abc.abstractmethod
     def log_in_degree(self, parents: jax.Array, d: int) -> jax.Array:
-        """The log factor of a node with this (soft) number of parents, in a graph on d nodes."""
+        """Return the log factor of a node with this (soft) number of parents, in a graph on d nodes."""
 
     def log_column(self, column: SoftColumn, node: int | jax.Array) -> Scalar:
         column = jnp.asarray(column)
@@ -88,21 +119,23 @@ class InDegreePrior(GraphPrior):
         return ColumnTable(np.tile(_by_in_degree(self, d), (d, 1)), np.zeros((d, d)))
 
     def log_normaliser(self, d: int) -> float:
-        """`log sum_G exp(log_density(G))` over all DAGs on d nodes, exact."""
+        """Return the exact `log sum_G exp(log_density(G))` over all DAGs on d nodes."""
         return _layers(self, d).log_normaliser
 
     def sample_density(self, key: Key, d: int) -> Graph:
-        """An exact draw from the normalised density."""
+        """Return an exact draw from the normalised density on d nodes."""
         return _layers(self, d).sample(generator(key))
 
 
 @cached_by_value
 def _layers(prior: InDegreePrior, d: int) -> InDegreeLayers:
+    """Return the tables for exact draws, cached."""
     table = _by_in_degree(prior, d).tolist()
     return InDegreeLayers(lambda p: table[p], d)
 
 
 @cached_by_value
 def _by_in_degree(prior: InDegreePrior, d: int) -> Float[np.ndarray, " d"]:
+    """Return the log factor of each in-degree 0, 1, …, d - 1, in float64."""
     with jax.enable_x64(True):
         return np.array([float(prior.log_in_degree(jnp.asarray(float(p)), d)) for p in range(max(d, 1))])

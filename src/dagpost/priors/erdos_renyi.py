@@ -1,4 +1,4 @@
-"""Every edge on its own: the Erdős–Rényi prior."""
+"""The Erdős–Rényi prior: independent edges."""
 
 from __future__ import annotations
 
@@ -17,11 +17,20 @@ from dagpost.typing import Graph, Key
 
 @dataclass(frozen=True)
 class ErdosRenyi(InDegreePrior):
-    """`p(G) ∝ q^|G| (1 - q)^(C(d,2) - |G|)`, with `edges_per_node * d` edges in expectation.
+    """Erdős–Rényi prior, `p(G) ∝ q^|G| (1 - q)^(C(d,2) - |G|)`, with about `edges_per_node * d` edges.
 
-    `q = 2 edges_per_node / (d - 1)`, but never above 1/2: on few nodes the expected number cannot be
-    reached without favouring dense graphs, and `q = 1/2` weighs all DAGs alike. `probability` sets `q`.
+    By default `q = 2 edges_per_node / (d - 1)`, but at most 1/2: on few nodes the expected number of edges cannot be
+    reached without favouring dense graphs, and `q = 1/2` gives all DAGs equal weight.
 
+    Parameters
+    ----------
+    edges_per_node
+        Expected number of edges per node.
+    probability
+        Edge probability q between 0 and 1; overrides `edges_per_node`.
+
+    Examples
+    --------
     >>> import dagpost as dp
     >>> data = dp.simulate(nodes=4, observations=20, seed=1).train
     >>> few, many = (dp.exact(data, prior=dp.ErdosRenyi(probability=q)).expected_edges for q in (0.1, 0.5))
@@ -39,14 +48,14 @@ class ErdosRenyi(InDegreePrior):
             raise InputError(f"probability={self.probability!r}: an edge probability lies between 0 and 1")
 
     def edge_probability(self, d: int) -> float:
-        """`q` for a graph on d nodes."""
+        """Return the edge probability q for a graph on d nodes."""
         if self.probability is not None:
             return self.probability
         return min(2 * self.edges_per_node / max(d - 1, 1), 0.5)
 
     def log_in_degree(self, parents: jax.Array, d: int) -> jax.Array:
         q = self.edge_probability(d)
-        # the C(d, 2) pairs are shared evenly: (d - 1) / 2 for each column
+        # the C(d, 2) pairs are divided evenly: (d - 1) / 2 for each column
         return parents * jnp.log(q) + ((d - 1) / 2 - parents) * jnp.log1p(-q)
 
     def sample(self, key: Key, d: int) -> Graph:

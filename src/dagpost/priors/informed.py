@@ -1,4 +1,4 @@
-"""A prior that carries knowledge about single edges."""
+"""A prior combined with knowledge about single edges."""
 
 from __future__ import annotations
 
@@ -21,12 +21,19 @@ from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph
 
 @dataclass(frozen=True)
 class InformedPrior(GraphPrior):
-    """The base prior, confined to graphs that honour the constraints and with given odds of single edges.
+    """A base prior restricted to graphs that satisfy constraints, with given odds of single edges.
 
-    Graphs that do not honour them have density 0. Where the probability p of an edge is given, the odds of two DAGs
-    that differ in nothing but this edge are `p / (1 - p)`: the base prior sees the graph without such edges, and
-    each that is there adds `log p / (1 - p)`. It is the probability of the edge given all others where both DAGs are
-    possible. The marginal probability also depends on acyclicity and on the other edges.
+    Graphs that violate the constraints have density 0. If the probability p of an edge is given, the odds of two DAGs
+    that differ only in this edge are `p / (1 - p)`: the base prior is evaluated on the graph without such edges, and
+    each one that is present adds `log p / (1 - p)`. So p is the probability of the edge given all other edges, where
+    both DAGs are possible; its marginal probability also depends on acyclicity and on the other edges.
+
+    Parameters
+    ----------
+    base
+        Prior without constraints.
+    known
+        Constraints and odds by node index.
     """
 
     base: GraphPrior
@@ -35,7 +42,7 @@ class InformedPrior(GraphPrior):
 
     def __post_init__(self):
         if self.base.constraints is not None:
-            raise InputError("the prior carries knowledge already: give all of it at once")
+            raise InputError("the prior carries knowledge already: give all knowledge at once")
 
     @property
     def constraints(self) -> Constraints:
@@ -47,12 +54,12 @@ class InformedPrior(GraphPrior):
 
     def log_column(self, column: SoftColumn, node: int | jax.Array) -> Scalar:
         column = jnp.asarray(column)
-        return jnp.where(self._broken(column, node), -jnp.inf, self._soft_column(column, node))
+        return jnp.where(self._violates(column, node), -jnp.inf, self._soft_column(column, node))
 
     def log_density(self, graph: SoftGraph) -> Scalar:
         graph = jnp.asarray(graph, dtype=float)
-        broken = jax.vmap(self._broken, in_axes=(1, 0))(graph, jnp.arange(graph.shape[-1]))
-        return jnp.where(jnp.any(broken), -jnp.inf, self.log_soft_density(graph))
+        violated = jax.vmap(self._violates, in_axes=(1, 0))(graph, jnp.arange(graph.shape[-1]))
+        return jnp.where(jnp.any(violated), -jnp.inf, self.log_soft_density(graph))
 
     def log_soft_density(self, graph: SoftGraph) -> Scalar:
         graph = jnp.asarray(graph, dtype=float)
@@ -61,16 +68,25 @@ class InformedPrior(GraphPrior):
     def log_densities(
         self, graphs: Graphs, of_base: Callable[[Graphs], Float[np.ndarray, " m"]]
     ) -> Float[np.ndarray, " m"]:
-        """`log_density` of many graphs, in NumPy, from a function that gives those of the base."""
+        """Return `log_density` of many graphs, in NumPy.
+
+        Parameters
+        ----------
+        graphs
+            Adjacency matrices of shape (m, d, d).
+        of_base
+            Function that returns the log densities of the base prior.
+        """
         odds = np.einsum("mij,ij->m", graphs, self.known.log_odds)
         return np.where(self.known.honoured_by(graphs), of_base(graphs & ~self.known.stated) + odds, -np.inf)
 
     def _soft_column(self, column, node):
+        """Return the log factor of a column without the hard constraints."""
         stated, log_odds = (jnp.asarray(m)[:, node] for m in (self.known.stated, self.known.log_odds))
         return self.base.log_column(jnp.where(stated, 0.0, column), node) + jnp.sum(log_odds * column)
 
-    def _broken(self, column, node):
-        """Whether the parents are not as they must be; a soft column counts as the hard one next to it."""
+    def _violates(self, column, node):
+        """Return whether the parents violate the hard constraints; a soft column is rounded first."""
         present = column > 0.5
         allowed, required = (jnp.asarray(m)[:, node] for m in (self.known.allowed, self.known.required))
         crowded = jnp.sum(present) > self.known.most_parents
@@ -91,7 +107,7 @@ class InformedPrior(GraphPrior):
         )
 
     def sample(self, key: Key, d: int) -> Graph:
-        """A graph of the base prior, changed until it honours the constraints; odds of single edges play no part."""
+        """Return a sample of the base prior, repaired to satisfy the constraints; odds of single edges are ignored."""
         if d != self.known.nodes:
             raise InputError(f"the prior knows about {self.known.nodes} nodes, not {d}")
         key_graph, key_scores = jax.random.split(key)
@@ -100,7 +116,22 @@ class InformedPrior(GraphPrior):
 
 
 def informed(prior: GraphPrior, knowledge: Knowledge | None, names: Sequence[str]) -> GraphPrior:
-    """The prior with this knowledge about columns of these names; itself where nothing is known."""
+    """Return the prior combined with knowledge.
+
+    Parameters
+    ----------
+    prior
+        Prior over graphs.
+    knowledge
+        Knowledge by column name; None for none.
+    names
+        Names of the columns.
+
+    Returns
+    -------
+    GraphPrior
+        An `InformedPrior`, or `prior` itself if the knowledge is empty.
+    """
     known = prior.constraints
     if known is not None and known.nodes != len(names):
         raise InputError(f"the prior knows about {known.nodes} nodes, but the data have {len(names)} columns")

@@ -1,6 +1,7 @@
-"""Knowledge meets a table: names are looked up, and contradictions named.
+"""Prior knowledge about a graph by column name: its specification, its TOML form, and its binding to a table.
 
-What is known about a graph before seeing data, in words: by the names of columns.
+`Knowledge` holds the specification. Binding it to the columns of a table resolves the names, reports contradictions and
+gives `Constraints` by index.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dagpost._util.files import existing_file
-from dagpost.data.reading import decoded, read_bytes
+from dagpost.data.reading import decode_text, read_bytes
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import find_cycle
 from dagpost.priors.constraints import Constraints
@@ -25,82 +26,85 @@ Pair = tuple[int, int]
 
 
 def _normal(name: str) -> str:
-    """Names of one table differ in this form."""
+    """Return the normal form of a name; names of one table differ in this form."""
     return unicodedata.normalize("NFKC", name).strip()
 
 
 class _Lookup:
+    """Resolves names and edges as written by the user to the column names of a table."""
+
     def __init__(self, names: Sequence[str]):
         self.names = names
         self.exact = {_normal(name): name for name in names}
 
     def name(self, given: str, where: str) -> str:
+        """Return the column with this name; `where` is the field to name in an error."""
         known = self.exact.get(_normal(given))
         if known is None:
             raise InputError(f"unknown name {given.strip()!r} in {where}: {nearest(given.strip(), self.names)}")
         return known
 
     def edge(self, given: Edge, where: str) -> tuple[str, str]:
-        """Of a string, the one way to cut it at an arrow that leaves two names of columns."""
+        """Return an edge as a pair of column names; a string is split at the arrow that leaves two known names."""
         if isinstance(given, str):
             cuts = [(given[:at], given[at + 2 :]) for at in range(len(given)) if given.startswith("->", at)]
-            meant = [cut for cut in cuts if all(_normal(name) in self.exact for name in cut)]
-            if len(meant) > 1 or (not meant and len(cuts) > 1):
-                why = "can be read in two ways" if meant else "holds more than one arrow"
+            matches = [cut for cut in cuts if all(_normal(name) in self.exact for name in cut)]
+            if len(matches) > 1 or (not matches and len(cuts) > 1):
+                why = "can be read in two ways" if matches else "holds more than one arrow"
                 raise InputError(f"{where}: {given!r} {why}: write one edge as a pair (cause, effect)")
-            cause, effect = (meant or cuts)[0]
+            cause, effect = (matches or cuts)[0]
         else:
             cause, effect = given
         cause, effect = self.name(cause, where), self.name(effect, where)
         if cause == effect:
-            raise InputError(f"{where}: an edge cannot lead from {cause!r} to itself: leave it out")
+            raise InputError(f"{where}: an edge cannot lead from {cause!r} to itself: remove it")
         return cause, effect
 
 
 def with_exact_names(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
-    """Every edge as a pair, every name letter for letter as in the table, nothing twice."""
-    look = _Lookup(names)
+    """Return the knowledge with every edge as a pair, names exactly as in the table, and duplicates removed."""
+    lookup = _Lookup(names)
 
     def edges(where: str) -> tuple[tuple[str, str], ...]:
-        return tuple(dict.fromkeys(look.edge(edge, where) for edge in getattr(knowledge, where)))
+        return tuple(dict.fromkeys(lookup.edge(edge, where) for edge in getattr(knowledge, where)))
 
     def nodes(where: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(look.name(name, where) for name in getattr(knowledge, where)))
+        return tuple(dict.fromkeys(lookup.name(name, where) for name in getattr(knowledge, where)))
 
     return replace(
         knowledge,
         required=edges("required"),
         forbidden=edges("forbidden"),
-        tiers=tuple(tuple(look.name(name, "tiers") for name in tier) for tier in knowledge.tiers),
+        tiers=tuple(tuple(lookup.name(name, "tiers") for name in tier) for tier in knowledge.tiers),
         roots=nodes("roots"),
         leaves=nodes("leaves"),
-        # a list, so that two ways of writing one edge are seen as one edge with two probabilities
-        probabilities=[(look.edge(e, "probabilities"), p) for e, p in knowledge.probabilities.items()],  # type: ignore[arg-type]
+        # a list, so that two spellings of one edge are detected as one edge with two probabilities
+        probabilities=[(lookup.edge(e, "probabilities"), p) for e, p in knowledge.probabilities.items()],  # type: ignore[arg-type]
     )
 
 
 def constraints_of(knowledge: Knowledge, names: Sequence[str]) -> Constraints:
-    """By index; `knowledge` has exact names."""
+    """Return the constraints by index, for knowledge with exact names; contradictions are errors."""
     d, at = len(names), {name: j for j, name in enumerate(names)}
 
     def shown(i: int, j: int) -> str:
         return f"'{names[i]} -> {names[j]}'"
 
     required = {(at[i], at[j]) for i, j in knowledge.required}
-    excluded = _excluded(knowledge, names, at)
+    excluded = _excluded_edges(knowledge, names, at)
     for pair in sorted(required):
         if pair in excluded:
             raise InputError(f"the edge {shown(*pair)} is required, but {excluded[pair]}: drop one of the two")
-    reach = _reach(required, names)
+    reach = _reachability(required, names)
     for i, j in zip(*np.nonzero(reach)):
-        way = f"the required edges lead from {names[i]!r} to {names[j]!r}"
-        excluded.setdefault((int(j), int(i)), way)
+        reason = f"the required edges lead from {names[i]!r} to {names[j]!r}"
+        excluded.setdefault((int(j), int(i)), reason)
     odds = []
     for (cause, effect), p in knowledge.probabilities.items():
         pair = at[cause], at[effect]
-        why = "it is required" if pair in required else excluded.get(pair)
-        if why is not None:
-            raise InputError(f"the edge {shown(*pair)} has probability {p}, but {why}: drop one of the two")
+        conflict = "it is required" if pair in required else excluded.get(pair)
+        if conflict is not None:
+            raise InputError(f"the edge {shown(*pair)} has probability {p}, but {conflict}: drop one of the two")
         odds.append((*pair, log(p) - log1p(-p)))
     most = knowledge.max_parents
     if most is not None:
@@ -116,50 +120,50 @@ def constraints_of(knowledge: Knowledge, names: Sequence[str]) -> Constraints:
     return Constraints(d, tuple(sorted(excluded)), tuple(sorted(required)), most, tuple(sorted(odds)))
 
 
-def _excluded(knowledge: Knowledge, names: Sequence[str], at: dict[str, int]) -> dict[Pair, str]:
-    """Edges that must not be there, each with the reason."""
+def _excluded_edges(knowledge: Knowledge, names: Sequence[str], at: dict[str, int]) -> dict[Pair, str]:
+    """Return the forbidden edges, each with the reason."""
     out: dict[Pair, str] = {}
-    everyone = range(len(names))
+    nodes = range(len(names))
     for cause, effect in knowledge.forbidden:
-        out[at[cause], at[effect]] = "it is forbidden, too"
-    tier_of = _tiers(knowledge.tiers)
+        out[at[cause], at[effect]] = "it is also forbidden"
+    tier_of = _tier_numbers(knowledge.tiers)
     for cause, later in tier_of.items():
         for effect, earlier in tier_of.items():
             if earlier < later:
                 reason = f"{cause!r} is in tier {later}, after {effect!r} in tier {earlier}"
                 out.setdefault((at[cause], at[effect]), reason)
     for root in knowledge.roots:
-        for i in everyone:
+        for i in nodes:
             if i != at[root]:
                 out.setdefault((i, at[root]), f"{root!r} is a root")
     for leaf in knowledge.leaves:
-        for j in everyone:
+        for j in nodes:
             if j != at[leaf]:
                 out.setdefault((at[leaf], j), f"{leaf!r} is a leaf")
     return out
 
 
-def _tiers(tiers: Sequence[Sequence[str]]) -> dict[str, int]:
-    """The number of the tier of each name, from 1."""
+def _tier_numbers(tiers: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Return the tier number of each name, from 1."""
     out: dict[str, int] = {}
     for number, tier in enumerate(tiers, start=1):
         for name in tier:
             if name in out:
-                raise InputError(f"{name!r} stands in tier {out[name]} and again in tier {number}: name it once")
+                raise InputError(f"{name!r} is in tier {out[name]} and again in tier {number}: name it once")
             out[name] = number
     return out
 
 
-def _reach(required: set[Pair], names: Sequence[str]) -> np.ndarray:
-    """Which nodes the required edges lead to from where, in any number of steps; a cycle among them is an error."""
+def _reachability(required: set[Pair], names: Sequence[str]) -> np.ndarray:
+    """Return the transitive closure of the required edges; a cycle among them is an error."""
     d = len(names)
     graph = np.zeros((d, d), dtype=np.bool_)
     for pair in required:
         graph[pair] = True
     cycle = find_cycle(graph)
     if cycle is not None:
-        way = " -> ".join(names[i] for i in [*cycle, cycle[0]])
-        raise InputError(f"the required edges form a cycle: {way}: drop one of them")
+        path = " -> ".join(names[i] for i in [*cycle, cycle[0]])
+        raise InputError(f"the required edges form a cycle: {path}: drop one of them")
     reach = graph
     while (further := reach | (reach.astype(np.int64) @ graph > 0)).sum() > reach.sum():
         reach = further
@@ -172,12 +176,30 @@ LARGEST_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What every graph must obey, and odds of single edges, by the names of columns.
+    """Prior knowledge by column name: hard constraints on every graph, and probabilities of single edges.
 
-    An edge is a pair (cause, effect) or a string "cause -> effect". Names in a later tier cannot cause names in an
-    earlier one; columns without a tier are free. Roots have no parents, leaves no children. `probabilities` gives the
-    prior probability of an edge, given all others; see `InformedPrior`.
+    An edge is a pair (cause, effect) or a string "cause -> effect".
 
+    Parameters
+    ----------
+    required
+        Edges that must be present.
+    forbidden
+        Edges that must be absent.
+    tiers
+        Groups of names in causal order: names in a later tier cannot cause names in an earlier one. Columns without a
+        tier are unrestricted.
+    roots
+        Names without parents.
+    leaves
+        Names without children.
+    max_parents
+        Largest number of parents of a node; None for no limit.
+    probabilities
+        Prior probability of an edge given all other edges; see `InformedPrior`.
+
+    Examples
+    --------
     >>> Knowledge(required=["smoking -> cancer"], roots=["age"], max_parents=3).as_dict()
     {'required': ['smoking -> cancer'], 'roots': ['age'], 'max_parents': 3}
     """
@@ -207,15 +229,15 @@ class Knowledge:
             object.__setattr__(self, name, value)
 
     def bound(self, names: Sequence[str]) -> Constraints:
-        """The same by index, for columns of these names; unknown names and contradictions are errors."""
+        """Return the constraints by index for columns with these names; unknown names and contradictions are errors."""
         return constraints_of(with_exact_names(self, names), names)
 
     def resolved(self, names: Sequence[str]) -> Knowledge:
-        """The same with every edge as a pair, and names letter for letter as in the table."""
+        """Return the same knowledge with every edge as a pair and names exactly as in the table."""
         return with_exact_names(self, names)
 
     def as_dict(self) -> dict[str, Any]:
-        """In plain lists and numbers, without what was left out; `as_knowledge` reads it back."""
+        """Return a dict of plain lists and numbers without empty fields; `as_knowledge` reads it back."""
         out: dict[str, Any] = {}
         for name in KEYS:
             value = getattr(self, name)
@@ -234,48 +256,65 @@ KEYS = tuple(f.name for f in fields(Knowledge))
 
 
 def as_knowledge(knowledge: Any) -> Knowledge | None:
-    """Knowledge itself, a mapping of its fields, or the path of a TOML file with the same keys:
+    """Return knowledge given as an object, a mapping or a file.
 
-    required = ["smoking -> cancer"]
-    forbidden = [["a -> b", "c"]]           # a pair, for names that hold an arrow
-    tiers = [["age"], ["smoking", "cancer"]]
-    max_parents = 3
-    [probabilities]
-    "exercise -> weight" = 0.9
+    Parameters
+    ----------
+    knowledge
+        A `Knowledge`, a mapping of its fields, the path of a TOML file with the same keys, or None.
+
+    Returns
+    -------
+    Knowledge | None
+        The knowledge; None if None was given.
+
+    Notes
+    -----
+    A file looks like this:
+
+        required = ["smoking -> cancer"]
+        forbidden = [["a -> b", "c"]]           # a pair, for names that contain an arrow
+        tiers = [["age"], ["smoking", "cancer"]]
+        max_parents = 3
+        [probabilities]
+        "exercise -> weight" = 0.9
     """
     if knowledge is None or isinstance(knowledge, Knowledge):
         return knowledge
     if isinstance(knowledge, Mapping):
         return _from_mapping(knowledge)
     if isinstance(knowledge, str | os.PathLike):
-        return _read(knowledge)
+        return _read_toml(knowledge)
     raise InputError(
         f"knowledge must be a Knowledge, a dict or the path of a TOML file, got {type(knowledge).__name__}"
     )
 
 
 def _from_mapping(content: Mapping[Any, Any]) -> Knowledge:
+    """Return the knowledge with these fields; unknown keys are errors."""
     for key in content:
         if key not in KEYS:
             raise InputError(f"unknown key {key!r} in knowledge: {nearest(str(key), KEYS)}")
     return Knowledge(**content)
 
 
-def _read(path: str | os.PathLike[str]) -> Knowledge:
+def _read_toml(path: str | os.PathLike[str]) -> Knowledge:
+    """Return the knowledge in a TOML file; errors name the file."""
     file, shown = existing_file(path, "knowledge file", ".toml")
-    text = decoded(read_bytes(file, shown, LARGEST_BYTES, "leave out what is not needed"), shown, "text file")
+    text = decode_text(read_bytes(file, shown, LARGEST_BYTES, "shorten the file"), shown, "text file")
     try:
         return _from_mapping(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f'{shown} is not TOML: {error}; write, say, required = ["a -> b"]') from None
+        raise InputError(f'{shown} is not TOML: {error}; write, for example, required = ["a -> b"]') from None
     except InputError as error:
         raise InputError(f"{shown}: {error}") from None
 
 
-# ---- the shape of what was given; whether names exist is seen when it is bound to a table
+# ---- checks of types; whether names exist is checked when the knowledge is bound to a table
 
 
 def _items(where: str, given: Any) -> tuple[Any, ...]:
+    """Return the items of a list; a single string is one item."""
     if isinstance(given, str):
         return (given,)
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
@@ -284,16 +323,19 @@ def _items(where: str, given: Any) -> tuple[Any, ...]:
 
 
 def _name(where: str, given: Any) -> str:
+    """Return a column name as a string."""
     if isinstance(given, bool) or not isinstance(given, str | int):
         raise InputError(f"{where}: {given!r} is not the name of a column")
     return str(given)
 
 
 def _names(where: str, given: Any) -> tuple[str, ...]:
+    """Return a list of column names as strings."""
     return tuple(_name(where, item) for item in _items(where, given))
 
 
 def _edge(where: str, given: Any) -> Edge:
+    """Return an edge as a string with an arrow or as a pair of names."""
     if isinstance(given, str):
         if "->" not in given:
             raise InputError(f"{where}: {given!r} is not an edge: write 'cause -> effect' or (cause, effect)")
@@ -305,31 +347,34 @@ def _edge(where: str, given: Any) -> Edge:
 
 
 def _edges(where: str, given: Any) -> tuple[Edge, ...]:
+    """Return a list of edges."""
     return tuple(_edge(where, item) for item in _items(where, given))
 
 
 def _probabilities(given: Any) -> dict[Edge, float]:
-    """From a mapping, or a list of [edge, probability] or [cause, effect, probability]."""
+    """Return edge probabilities from a mapping or a list of [edge, probability] or [cause, effect, probability]."""
     rows = given.items() if isinstance(given, Mapping) else _items("probabilities", given)
     out: dict[Edge, float] = {}
     for row in rows:
         if isinstance(row, str) or not isinstance(row, Iterable) or len(parts := tuple(row)) not in (2, 3):
-            raise InputError(f"probabilities: {row!r} is not an edge and its probability")
+            raise InputError(f"probabilities: {row!r} is not an edge with a probability")
         *edge, p = parts
         edge = _edge("probabilities", edge[0] if len(edge) == 1 else edge)
         if isinstance(p, str | bool) or not hasattr(p, "__float__") or not 0 < float(p) < 1:
             raise InputError(
-                f"probability {p!r} of {_shown(edge)}: give a number above 0 and below 1, or list the edge as "
+                f"probability {p!r} of {_format_edge(edge)}: give a number above 0 and below 1, or list the edge as "
                 "forbidden or required"
             )
         if out.setdefault(edge, float(p)) != float(p):
-            raise InputError(f"{_shown(edge)} has two probabilities, {out[edge]} and {p}: give one")
+            raise InputError(f"{_format_edge(edge)} has two probabilities, {out[edge]} and {p}: give one")
     return out
 
 
-def _shown(edge: Edge) -> str:
+def _format_edge(edge: Edge) -> str:
+    """Return an edge as quoted text for messages."""
     return repr(edge if isinstance(edge, str) else " -> ".join(edge))
 
 
 def _plain(item: Edge | Sequence[str]) -> Any:
+    """Return a string as it is and a sequence as a list."""
     return item if isinstance(item, str) else list(item)

@@ -1,4 +1,4 @@
-"""A few hubs with many parents: the scale-free prior."""
+"""The scale-free prior: a few hubs with many parents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from dagpost.typing import Graph, Key
 
 @dataclass(frozen=True)
 class ScaleFree(InDegreePrior):
-    """`p(G) ∝ prod_j (1 + number of parents of j)^(-exponent)`; graphs grow by preferential attachment."""
+    """Scale-free prior, `p(G) ∝ prod_j (1 + number of parents of j)^(-exponent)`.
+
+    `sample` generates graphs by preferential attachment.
+
+    Parameters
+    ----------
+    edges_per_node
+        Edges of each new node in `sample`; the density does not depend on it.
+    exponent
+        Exponent of the power law.
+    """
 
     edges_per_node: int = 2
     exponent: float = 3.0

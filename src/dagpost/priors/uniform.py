@@ -1,4 +1,4 @@
-"""Every DAG alike."""
+"""The uniform prior over DAGs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dagpost.typing import Graph, Key
 
 @dataclass(frozen=True)
 class Uniform(InDegreePrior):
-    """`p(G) ∝ 1` over all DAGs; `sample` draws from it exactly."""
+    """Uniform prior, `p(G) ∝ 1` over all DAGs; `sample` draws from it exactly."""
 
     name: ClassVar[str] = "uniform"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagpost._util.files import PARTIAL, hold, write_atomically
+from dagpost._util.files import PARTIAL, try_lock, write_atomically
 from dagpost.errors import CheckpointWarning, InputError, positive
 from dagpost.inference.checkpoints.state import Damaged, State, encode, read
 
@@ -126,7 +126,7 @@ def _lock(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        if not hold(handle):
+        if not try_lock(handle):
             what = f"another run writes checkpoints to '{folder}'"
             raise InputError(f"{what}: wait for it, or give another folder")
         yield

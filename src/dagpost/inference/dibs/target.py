@@ -15,7 +15,7 @@ from dagpost.inference.dibs.host_calls import host_call
 from dagpost.inference.dibs.latent import edge_probabilities, hard_graph, of_free_edges, soft_graph
 from dagpost.inference.dibs.settings import Settings
 from dagpost.models import Model, Statistics
-from dagpost.models.base import RowShare
+from dagpost.models.base import SharedRows
 from dagpost.models.conjugate import ConjugateTable, all_families, soft_evidence
 from dagpost.priors import Constraints, GraphPrior
 
@@ -178,5 +178,5 @@ def minibatch(key, model: Model, stats: Any, batch: int | None, scaled: bool = T
     if batch < rows:
         chosen = jax.random.choice(key, rows, (batch,), replace=False)
         node = stats.node._replace(observed=stats.node.observed[:, chosen])
-        stats = Statistics(RowShare(stats.shared.values[chosen]), node)
+        stats = Statistics(SharedRows(stats.shared.values[chosen]), node)
     return model.of_rows(stats), max(rows / batch, 1.0) if scaled else 1.0

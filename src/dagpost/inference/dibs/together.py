@@ -14,7 +14,7 @@ from dagpost._util.compiling import jitted
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
-from dagpost.data.checks import check_alike, member, stacked
+from dagpost.data.checks import check_same_shape, member, stack_trees
 from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.inference.dibs.inference import prepare
 from dagpost.inference.dibs.particles import to_posterior
@@ -46,13 +46,13 @@ def infer_together(
     The sets have the same number of rows and columns. They share `settings.memory_limit`. `callback(number, snapshot)`
     sees the particles of every set after the `watched` steps.
     """
-    check_alike(data, seeds)
+    check_same_shape(data, seeds)
     shared = replace(settings, memory_limit=settings.memory_limit / len(data))
     prepared = [prepare(model, prior, shared, one, particles) for one in data]
     target = prepared[0].target._replace(on_host=False)  # nothing leaves the device
     keys = [jax.random.split(key_from_seed(seed)) for seed in seeds]
-    states = stacked([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
-    used = stacked([one.used for one in prepared])
+    states = stack_trees([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
+    used = stack_trees([one.used for one in prepared])
     part = max(1, settings.steps // 20)
     done = 0
     with progress_bar(f"{method}, {len(data)} data sets", settings.steps, progress) as advance:

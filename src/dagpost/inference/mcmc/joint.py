@@ -24,7 +24,7 @@ from dagpost._util.compiling import jitted
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
-from dagpost.data.checks import check_alike, member, stacked
+from dagpost.data.checks import check_same_shape, member, stack_trees
 from dagpost.errors import InputError, positive
 from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
@@ -249,13 +249,13 @@ def joint_mc3_together(
     seeds: Sequence[int], thinning: Thinning, progress: bool | None = None,
 ) -> list[Posterior]:  # fmt: skip
     """What `joint_mc3` gives for each data set and its seed, up to rounding."""
-    check_alike(data, seeds)
+    check_same_shape(data, seeds)
     d = data[0].nodes
     scale = starting_scale(variant, model, d)
     kernel, least = kernel_of(model, prior, variant, thinning), float(np.log(scale))
     each_stats = [jax.tree.map(jnp.asarray, model.summarise(one)) for one in data]
-    chains = stacked([first_chain(kernel, d, stats, seed, scale) for stats, seed in zip(each_stats, seeds)])
-    stats = stacked(each_stats)
+    chains = stack_trees([first_chain(kernel, d, stats, seed, scale) for stats, seed in zip(each_stats, seeds)])
+    stats = stack_trees(each_stats)
     warm_up, total = thinning.warm_up(), thinning.steps(particles)
     graphs, thetas = [], []
     with progress_bar(f"{variant}-mc3, {total:,} steps, {len(data)} data sets", total, progress) as advance:

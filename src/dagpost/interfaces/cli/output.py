@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dagpost._util.files import hold, write_atomically
+from dagpost._util.files import try_lock, write_atomically
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli.messages import as_json
 
@@ -58,7 +58,7 @@ def _lock(folder: Path) -> Iterator[None]:
             f"{_shown(folder)}: cannot be written to ({error.strerror}): give another with --out"
         ) from None
     try:
-        if not hold(handle) or os.fstat(handle).st_nlink == 0:  # or its holder removed it between our two calls
+        if not try_lock(handle) or os.fstat(handle).st_nlink == 0:  # or its holder removed it between our two calls
             who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
             raise InputError(
                 f"{_shown(folder)}: another dagpost (process {printable(who)}) is writing there: "
