@@ -41,8 +41,10 @@ class GraphLayout(NamedTuple):
 
     Attributes
     ----------
-    x, y
-        Centres of the nodes; y grows downwards.
+    x
+        Horizontal centres of the nodes.
+    y
+        Vertical centres, growing downwards.
     width
         Widths of the nodes, which depend on their labels.
     order
