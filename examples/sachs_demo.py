@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import dagpost as dp
-from dagpost.report import drawn, has_matplotlib
+from dagpost.report import has_matplotlib, png_report
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def write(post: dp.Posterior, folder: Path) -> None:
     post.save(folder / "posterior.nc", overwrite=True)
     dp.write_report(post, folder / "report.html", title="Protein signalling (Sachs et al., 2005)", overwrite=True)
     if has_matplotlib():
-        (folder / "edges.png").write_bytes(drawn({"names": post.names, "edges": table.to_dict("records")}))
+        (folder / "edges.png").write_bytes(png_report({"names": post.names, "edges": table.to_dict("records")}))
     print(f"\nwritten to {folder}: {', '.join(sorted(p.name for p in folder.iterdir()))}")
 
 

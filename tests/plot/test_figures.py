@@ -96,9 +96,9 @@ def test_layouts_put_causes_above_effects_and_nodes_apart():
     rng = np.random.default_rng(0)
     for d in (5, 20, 50):
         graph = np.triu(rng.random((d, d)) < 2 / d, 1)
-        rows, circle = layered(graph), circular(graph, graph.astype(float))
-        assert all(rows[i, 1] > rows[j, 1] for i, j in zip(*np.nonzero(graph)))
-        for places in (rows, circle):
+        rows, circle = layered(graph, [f"x{j}" for j in range(d)]), circular(graph.astype(float))
+        assert all(rows.y[i] < rows.y[j] for i, j in zip(*np.nonzero(graph)))
+        for places in (np.stack([rows.x, rows.y], axis=1), circle):
             assert len(np.unique(places.round(6), axis=0)) == d
         np.testing.assert_allclose(np.linalg.norm(circle, axis=1), 1)
 

@@ -44,7 +44,7 @@ def test_dagitty():
     assert '"=cmd()" -> "a\\"b"' in lines and '"<x>&y" -> "back\\slash"' in lines
     assert sum("->" in line for line in lines) == 2
     assert sum("->" in line for line in POST.to_dagitty(POST.graphs[1]).splitlines()) == 2
-    with pytest.raises(InputError, match="no way to write the name"):
+    with pytest.raises(InputError, match="cannot represent the name"):
         Posterior(GRAPHS[:, :1, :1], np.zeros(2), ("a\\",), dp.BGe(), dp.Uniform()).to_dagitty()
 
 
@@ -68,7 +68,7 @@ def test_files_by_their_ending(ending, tmp_path):
 
 
 def test_unknown_endings_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"unknown ending '\.grapml': did you mean '\.graphml'"):
+    with pytest.raises(InputError, match=r"unknown file extension '\.grapml': did you mean '\.graphml'"):
         POST.export(tmp_path / "a.grapml")
 
 

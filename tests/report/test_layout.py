@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from dagpost.plot import layout
+from dagpost.plot.canvas import label
 from dagpost.posterior.features import consensus
-from dagpost.report import layout
-from dagpost.report.layout import LAID_OUT, laid_out
+from dagpost.report.content import LAYOUT_THRESHOLD, layout_of
 from tests.report.made_up import HOSTILE, made_up
 
 SIZES = [2, 5, 20, 100]
@@ -25,29 +26,29 @@ def test_likely_edges_point_down_and_nodes_stay_apart(d, dot, monkeypatch):
     else:
         monkeypatch.setattr(layout, "find_spec", lambda name: None)
     post = made_up(d)
-    found = laid_out(post.names, post.edge_marginals)
-    graph = consensus(post.edge_marginals, LAID_OUT)
+    found = layout_of(post.names, post.edge_marginals)
+    graph = consensus(post.edge_marginals, LAYOUT_THRESHOLD)
     for i, j in np.argwhere(graph):
         assert found.y[i] < found.y[j] and found.order.index(i) < found.order.index(j)
     assert overlapping(found) == 0 and sorted(found.order) == list(range(d))
-    again = laid_out(post.names, post.edge_marginals)
+    again = layout_of(post.names, post.edge_marginals)
     assert all(np.array_equal(a, b) for a, b in zip(found, again))
 
 
 def test_nodes_without_edges_have_places_too():
-    found = laid_out(tuple(f"x{j}" for j in range(30)), np.zeros((30, 30)))
+    found = layout_of(tuple(f"x{j}" for j in range(30)), np.zeros((30, 30)))
     assert overlapping(found) == 0
 
 
 def test_a_hundred_nodes_fit_a_page():
     post = made_up(100)
-    found = laid_out(post.names, post.edge_marginals)
+    found = layout_of(post.names, post.edge_marginals)
     assert np.ptp(found.x) < 2500 and np.ptp(found.y) < 2500
 
 
 def test_names_do_not_reach_the_layout_program():
     post = made_up(6, names=HOSTILE)
-    plain = made_up(6, names=[f"{j}" * len(layout.label(n)) for j, n in enumerate(HOSTILE)])
-    one, two = (laid_out(p.names, p.edge_marginals) for p in (post, plain))
+    plain = made_up(6, names=[f"{j}" * len(label(n)) for j, n in enumerate(HOSTILE)])
+    one, two = (layout_of(p.names, p.edge_marginals) for p in (post, plain))
     np.testing.assert_allclose(one.y, two.y)
-    assert layout.label("a" * 40) == "a" * 17 + "…"
+    assert label("a" * 40) == "a" * 17 + "…"

@@ -9,7 +9,7 @@ import dagpost as dp
 from dagpost.priors import InformedPrior
 from dagpost.priors.constraints import Constraints
 from dagpost.report import sections
-from dagpost.report.trust import judged
+from dagpost.report.trust import assess
 from tests.report.made_up import HOSTILE, made_up
 
 CASES = [
@@ -25,27 +25,27 @@ CASES = [
 
 @pytest.mark.parametrize(("info", "level", "word"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_each_method_is_judged_by_what_it_says_of_itself(info, level, word):
-    found = judged(made_up(4, **info))
-    assert found.level == level and word in found.headline
-    texts = " ".join(reason.text for reason in found.reasons)
+    assessment = assess(made_up(4, **info))
+    assert assessment.level == level and word in assessment.headline
+    texts = " ".join(reason.text for reason in assessment.reasons)
     assert info.get("verdict", "") in texts and "no unmeasured common cause" in texts
     assert ("4 of 30 particles had a cycle and were dropped" in texts) == ("cyclic" in info)
-    assert sections.trust(found).count("<li") == len(found.reasons)
+    assert sections.trust(assessment).count("<li") == len(assessment.reasons)
 
 
 def test_few_rows_and_open_directions_are_mentioned():
     post = made_up(4, rows=10)
     both = np.zeros((2, 4, 4), dtype=bool)
     both[0, 0, 1] = both[1, 1, 0] = True
-    found = judged(replace(post, graphs=both, log_weights=np.zeros(2), theta=()))
-    texts = " ".join(reason.text for reason in found.reasons)
+    assessment = assess(replace(post, graphs=both, log_weights=np.zeros(2), theta=()))
+    texts = " ".join(reason.text for reason in assessment.reasons)
     assert "10 rows for 4 columns are few" in texts
-    assert "Of 1 pairs that are joined with probability 0.9 or more, 1 may point either way" in texts
+    assert "1 of 1 pairs that are joined with probability 0.9 or more may point either way" in texts
 
 
 def test_measures_are_shown_with_their_meaning():
     post = made_up(4, rhat=1.02, ess=512.3, error=0.003, acceptance={"pair": 0.25}, ess_log_posterior=np.inf)
-    text = sections.measures(judged(post))
+    text = sections.measures(assess(post))
     for part in ("1.02", "512.3", "0.003", "pair 0.25", "infinite", "at most 1.01"):
         assert part in text
 

@@ -1,8 +1,8 @@
-"""Figures for papers, one call each: `dp.plot.graph(post)`.
+"""Figures of a posterior, one call each: `dp.plot.graph(post)`.
 
-Every function draws into `ax`, or into a figure of its own, and returns the matplotlib Axes; save with
-`ax.figure.savefig("graph.pdf")`. Colours can be told apart with any kind of colour vision, and names are shown as they
-are: a dollar sign in one starts no formula. They need matplotlib, which `pip install 'dagpost[report]'` brings.
+Every function draws into `ax`, or into a new figure, and returns the matplotlib Axes; save with
+`ax.figure.savefig("graph.pdf")`. Colours can be told apart with any kind of colour vision, and names are shown
+literally: a dollar sign does not start a formula. Figures need matplotlib: `pip install 'dagpost[report]'`.
 """
 
 from dagpost.plot.edges import edge_intervals, heat_map

@@ -1,4 +1,4 @@
-"""What all figures share: a place to draw, colours, and names that stay as they are."""
+"""Helpers shared by all figures: Axes to draw into, colours, labels and font sizes."""
 
 from __future__ import annotations
 
@@ -14,50 +14,53 @@ from dagpost.posterior import Posterior
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# of Okabe and Ito (2008): apart for every kind of colour vision
+# Okabe and Ito (2008): distinguishable with any kind of colour vision
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY, GREY = (
     "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#777777",
 )  # fmt: skip
 ROUNDING = 1e-9
-"""By which a sum of weights may miss 0 or 1."""
-LONGEST = 18
-"""Letters of a name that are shown."""
+"""Tolerance by which a sum of weights may leave [0, 1]."""
+LONGEST_LABEL = 18
+"""Longest label in letters; longer names are cut."""
+SMALLEST_FONT, LARGEST_FONT = 4.0, 10.0
 
-AsItIs: dict[str, Any] = {"parse_math": False}
-"""For every text that holds a name."""
+PLAIN_TEXT: dict[str, Any] = {"parse_math": False}
+"""Text properties for everything that shows a name: a dollar sign must not start a formula."""
 
 
 def has_matplotlib() -> bool:
+    """Return whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The Axes given, or those of a new figure of this size in inches."""
+    """Return the given Axes, or those of a new figure of this size in inches."""
     if ax is not None:
         return ax
     if not has_matplotlib():
-        raise InputError("figures need matplotlib: pip install 'dagpost[report]' brings it")
+        raise InputError("figures need matplotlib: install it with pip install 'dagpost[report]'")
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def label(name: str) -> str:
-    """The name, cut to fit and on one line."""
+    """Return the name on one line, unprintable characters replaced, cut to `LONGEST_LABEL`."""
     shown = "".join(c if c.isprintable() else "�" for c in name)
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+    return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
 
 
 def edge_label(cause: str, effect: str) -> str:
+    """Return the label of an edge, made of those of its nodes."""
     return f"{label(cause)} → {label(effect)}"
 
 
 def probabilities_of(source: Posterior | pd.DataFrame) -> tuple[list[str], np.ndarray]:
-    """Names and edge probabilities of a posterior, or of a labelled table such as `post.edge_probabilities`."""
+    """Return names and edge probabilities of a posterior, or of a labelled table such as `post.edge_probabilities`."""
     if isinstance(source, Posterior):
         return list(source.names), source.edge_marginals
     if not isinstance(source, pd.DataFrame) or list(source.index) != list(source.columns):
-        raise InputError("give a posterior, or its edge probabilities as a table with the same names on both sides")
+        raise InputError("give a posterior, or a table of edge probabilities with the same names as rows and columns")
     values = source.to_numpy(dtype=float)
     if not ((values >= -ROUNDING) & (values <= 1 + ROUNDING)).all():
         raise InputError("edge probabilities must lie between 0 and 1")
@@ -65,5 +68,5 @@ def probabilities_of(source: Posterior | pd.DataFrame) -> tuple[list[str], np.nd
 
 
 def font_size(count: int) -> float:
-    """Smaller letters for more of them."""
-    return float(np.clip(160 / max(count, 1), 4.0, 10.0))
+    """Return the font size in points for this many labels on one axis."""
+    return float(np.clip(160 / max(count, 1), SMALLEST_FONT, LARGEST_FONT))

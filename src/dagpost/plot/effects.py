@@ -1,4 +1,4 @@
-"""Posteriors of causal effects."""
+"""Posteriors of average causal effects as densities with intervals."""
 
 from __future__ import annotations
 
@@ -8,37 +8,57 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagpost.errors import InputError, whole_number
-from dagpost.plot.canvas import BLUE, SKY, VERMILION, AsItIs, axes, edge_label, font_size
+from dagpost.plot.canvas import BLUE, PLAIN_TEXT, SKY, VERMILION, axes, edge_label, font_size
 from dagpost.posterior import Effect, Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BINS = 40
+"""Bins of each density."""
 
 
 def effects(
     source: Posterior | Sequence[Effect], pairs: Sequence[tuple[str | int, str | int]] | None = None,
     ax: Axes | None = None, *, top: int = 8, level: float = 0.9, seed: int = 0,
 ) -> Axes:  # fmt: skip
-    """The posterior of each effect: its density where there is an effect, and the probability that there is none.
+    """Draw the posterior of average causal effects, with the probability that there is no effect.
 
-    `pairs` are (cause, effect) by name; without them the `top` effects with the largest means, in units of the
-    standard deviations of their columns where those are known. Instead of a posterior, `Effect`s that were computed
-    before can be given. Densities are of the effect where there is one, each to its own scale and lower where an effect
-    is less probable; dot and bar are mean and central interval of the whole posterior, zero included.
+    The density is that of the draws that are not zero, each to its own scale and lower where an effect is less
+    probable. Dot and bar are mean and central interval of the whole posterior, zero included.
+
+    Parameters
+    ----------
+    source
+        A posterior, or effects that were computed before, such as `[post.effect("a", "b")]`.
+    pairs
+        Pairs (cause, effect) by name or index; by default the effects with the largest means, in standard deviations
+        of the columns where those are known.
+    ax
+        Axes to draw into; a new figure by default.
+    top
+        Number of effects where no pairs are given.
+    level
+        Probability of the intervals, between 0 and 1.
+    seed
+        Seed of the draws.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The Axes drawn into.
     """
     if isinstance(source, Posterior):
-        found = chosen_effects(source, pairs, top, level, seed)
+        shown = select_effects(source, pairs, top, level, seed)
     else:
-        found = list(source)
-        if not found or not all(isinstance(e, Effect) for e in found):
+        shown = list(source)
+        if not shown or not all(isinstance(e, Effect) for e in shown):
             raise InputError("give a posterior, or a list of effects such as [post.effect('a', 'b')]")
-    ax = axes(ax, 7, float(np.clip(0.6 * len(found) + 1.2, 2.5, 14)))
-    for row, effect in enumerate(found):
-        there = effect.draws != 0
-        if there.any():
-            density, edges = np.histogram(effect.draws[there], BINS, weights=effect.weights[there])
+    ax = axes(ax, 7, float(np.clip(0.6 * len(shown) + 1.2, 2.5, 14)))
+    for row, effect in enumerate(shown):
+        nonzero = effect.draws != 0
+        if nonzero.any():
+            density, edges = np.histogram(effect.draws[nonzero], BINS, weights=effect.weights[nonzero])
             height = 0.75 * density / density.max() * np.sqrt(1 - effect.zero)
             ax.stairs(row - height, edges, baseline=row, fill=True, color=SKY, alpha=0.6)
         ax.plot(effect.interval, [row, row], color=BLUE, linewidth=2, solid_capstyle="round")
@@ -47,19 +67,19 @@ def effects(
             note = f"none: {effect.zero:.2f}"
             ax.text(1.0, row - 0.12, note, transform=ax.get_yaxis_transform(), color=VERMILION, fontsize=8, ha="right")
     ax.axvline(0, color="0.6", linewidth=0.8, zorder=0)
-    names = [edge_label(e.cause, e.effect) for e in found]
-    ax.set_yticks(range(len(found)), names, fontsize=font_size(2 * len(found)), **AsItIs)
-    ax.set_ylim(len(found) - 0.6, -1)
+    names = [edge_label(e.cause, e.effect) for e in shown]
+    ax.set_yticks(range(len(shown)), names, fontsize=font_size(2 * len(shown)), **PLAIN_TEXT)
+    ax.set_ylim(len(shown) - 0.6, -1)
     ax.set_xlabel("average causal effect, per unit of the cause")
-    ax.set_title(f"Causal effects: mean and {found[0].level:.0%} interval", fontsize=11)
+    ax.set_title(f"Causal effects: mean and {shown[0].level:.0%} interval", fontsize=11)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def chosen_effects(
+def select_effects(
     post: Posterior, pairs: Sequence[tuple[str | int, str | int]] | None, top: int, level: float = 0.9, seed: int = 0
 ) -> list[Effect]:
-    """Those of these pairs, or the `top` largest in units of the standard deviations of their columns."""
+    """Return the effects of these pairs, or the `top` largest in standard deviations of their columns."""
     if pairs is None:
         sizes = np.abs(post.effects(seed=seed, units="fitted").to_numpy())
         if post.scaling is None and post.data is not None:

@@ -1,4 +1,4 @@
-"""The posterior as one picture of a graph."""
+"""The posterior drawn as one graph."""
 
 from __future__ import annotations
 
@@ -8,35 +8,67 @@ import numpy as np
 import pandas as pd
 
 from dagpost.errors import InputError, nearest
-from dagpost.plot.canvas import BLUE, VERMILION, AsItIs, axes, font_size, label, probabilities_of
-from dagpost.plot.layout import circular, layered, suits_rows
+from dagpost.plot.canvas import (
+    BLUE,
+    LARGEST_FONT,
+    PLAIN_TEXT,
+    SMALLEST_FONT,
+    VERMILION,
+    axes,
+    label,
+    probabilities_of,
+)
+from dagpost.plot.layout import GAP, GraphLayout, circular, layered, suits_layers
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import consensus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABELLED_UP_TO = 40
-"""Numbers up to which they are written beside the edges."""
+MOST_NUMBERS = 40
+"""Most probabilities that are written beside the edges by default."""
 SURE = 0.995
-"""Edges at least this probable bear no number."""
-BACK = 0.1
-"""From here on the probability of the other direction is written as well."""
+"""Edges at least this probable get no number."""
+LEAST_REVERSE = 0.1
+"""Least probability of the reverse direction that is written as well."""
 LAYOUTS = ("auto", "rows", "circle")
+UNITS_PER_INCH = 65.0
+"""Scale of a figure with rows, in the units of the layout."""
+FONT_UNITS = 14.0
+"""Font size in the units of the layout at which the longest labels still fit between their neighbours."""
 
 
 def graph(
     source: Posterior | pd.DataFrame, ax: Axes | None = None, *, threshold: float = 0.5, labels: bool | None = None,
     layout: Literal["auto", "rows", "circle"] = "auto",
 ) -> Axes:  # fmt: skip
-    """Probable edges; wider and darker where more probable.
+    """Draw the probable edges as a graph; more probable edges are wider and darker.
 
-    Arrows are edges at least as probable as `threshold` (from the most probable on, those that would close a cycle
-    left out). Dashed lines connect pairs that are probably adjacent while neither direction is probable enough; their
-    number is the probability of either. `labels` writes the probabilities of edges that are not sure (below 0.995), and
-    "back" that of the other direction from 0.1 on; by default if there are no more than 40. `layout` is "rows", causes
-    above effects, "circle", or whichever suits.
+    Arrows are edges with at least the probability `threshold`, added from the most probable down; those that would
+    close a cycle are left out. Dashed lines connect pairs that are probably adjacent while neither direction reaches
+    the threshold; their number is the probability of an edge in either direction.
 
+    Parameters
+    ----------
+    source
+        A posterior, or a table of edge probabilities labelled like `post.edge_probabilities`.
+    ax
+        Axes to draw into; a new figure by default.
+    threshold
+        Least probability of an edge that is drawn, above 0 and at most 1.
+    labels
+        Whether to write the probabilities of edges below 0.995, with "back" and the probability of the reverse
+        direction from 0.1 on. By default only if there are at most 40 of them.
+    layout
+        "rows" (causes above effects), "circle", or "auto": rows for small sparse graphs, else a circle.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The Axes drawn into.
+
+    Examples
+    --------
     >>> import dagpost as dp
     >>> post = dp.exact(dp.simulate(nodes=4, observations=50, seed=3).train)
     >>> ax = graph(post)
@@ -51,17 +83,20 @@ def graph(
     either = np.minimum(p + p.T, 1.0)
     lines = np.triu((either >= threshold) & ~(arrows | arrows.T), 1)
     all_edges = consensus(np.where(arrows, 1.0, 0.5 * p * (lines | lines.T)), 0.0)
-    rows = suits_rows(all_edges) if layout == "auto" else layout == "rows"
-    places = layered(all_edges) if rows else circular(all_edges, np.where(arrows | lines | lines.T, p, 0.0))
-    ax, size = (_with_rows if rows else _with_circle)(ax, names, places)
+    rows = suits_layers(all_edges) if layout == "auto" else layout == "rows"
+    texts = [label(name) for name in names]
+    if rows:
+        ax, places, size = _draw_rows(ax, texts, layered(all_edges, texts))
+    else:
+        ax, places, size = _draw_circle(ax, texts, circular(np.where(arrows | lines | lines.T, p, 0.0)))
     values = np.where(arrows, p, np.where(lines, either, 0.0))
     unsure = int(((values > 0) & (values < SURE)).sum())
-    written = unsure <= LABELLED_UP_TO if labels is None else labels
+    written = unsure <= MOST_NUMBERS if labels is None else labels
     for i, j in zip(*np.nonzero(arrows | lines)):
         arrow, value = bool(arrows[i, j]), float(values[i, j])
         bend = _connect(ax, places, int(i), int(j), value, arrow, rows, size)
         if written and value < SURE:
-            back = f"\nback {p[j, i]:.2f}" if arrow and p[j, i] >= BACK else ""
+            back = f"\nback {p[j, i]:.2f}" if arrow and p[j, i] >= LEAST_REVERSE else ""
             _write(ax, places[i], places[j], bend, f"{value:.2f}{back}", 0.5 if rows else 0.35, 0.75 * size)
     dashed = "; dashed: direction open" if lines.any() else ""
     numbers = f"\nwithout a number: {SURE:g} or more" if written and unsure and (values >= SURE).any() else ""
@@ -70,45 +105,48 @@ def graph(
     return ax
 
 
-def _with_rows(ax: Axes | None, names: list[str], places: np.ndarray) -> tuple[Axes, float]:
-    """Names in boxes at their places."""
-    depth = -places[:, 1].min()
-    widest = max(int((places[:, 1] == y).sum()) for y in np.unique(places[:, 1]))
-    ax = axes(ax, float(np.clip(1.3 * widest + 1, 5, 16)), float(np.clip(depth + 1.5, 3, 14)))
-    size = font_size(max(len(names), 3 * widest))
+def _draw_rows(ax: Axes | None, texts: list[str], layout: GraphLayout) -> tuple[Axes, np.ndarray, float]:
+    """Draw labels in boxes; return the Axes, the positions of the nodes in them and the font size."""
+    left, right = (layout.x - layout.width / 2).min() - GAP / 2, (layout.x + layout.width / 2).max() + GAP / 2
+    depth = np.ptp(layout.y)
+    width, height = np.array([right - left, depth]) / UNITS_PER_INCH
+    ax = axes(ax, float(np.clip(width, 5, 16)), float(np.clip(height + 1.5, 3, 14)))
+    points = 72 * ax.get_window_extent().width / ax.figure.dpi
+    size = float(np.clip(FONT_UNITS * points / (right - left), SMALLEST_FONT, LARGEST_FONT))
+    places = np.stack([layout.x, -layout.y], axis=1)
     box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "0.55", "linewidth": 0.8}
-    for name, (x, y) in zip(names, places):
-        ax.text(x, y, label(name), ha="center", va="center", fontsize=size, bbox=box, zorder=4, **AsItIs)
-    ax.set_xlim(-0.05, 1.05)
-    ax.set_ylim(-depth - 0.4, 0.4)
-    return ax, size
+    for text, (x, y) in zip(texts, places):
+        ax.text(x, y, text, ha="center", va="center", fontsize=size, bbox=box, zorder=4, **PLAIN_TEXT)
+    ax.set_xlim(left, right)
+    ax.set_ylim(-layout.y.max() - GAP, GAP - layout.y.min())
+    return ax, places, size
 
 
-def _with_circle(ax: Axes | None, names: list[str], places: np.ndarray) -> tuple[Axes, float]:
-    """Dots on the circle, names outside it; many names stand like spokes."""
-    d = len(names)
+def _draw_circle(ax: Axes | None, texts: list[str], places: np.ndarray) -> tuple[Axes, np.ndarray, float]:
+    """Draw dots on the circle with labels outside, radial if there are many; return as `_draw_rows`."""
+    d = len(texts)
     side, size = float(np.clip(5 + 0.13 * d, 6, 12)), float(np.clip(14 - 0.1 * d, 6, 10))
     ax = axes(ax, side, side)
-    spokes = d > 20
+    radial = d > 20
     ax.plot(*places.T, "o", color="white", markeredgecolor="0.35", markersize=0.7 * size, zorder=4)
-    for name, (x, y) in zip(names, places):
+    for text, (x, y) in zip(texts, places):
         angle = float(np.degrees(np.arctan2(y, x)))
         at: dict[str, Any] = {"ha": "center" if abs(x) < 0.2 else "left" if x > 0 else "right", "va": "center"}
-        if spokes:
-            turned = angle if x >= 0 else angle + 180
-            at = {"ha": "left" if x >= 0 else "right", "va": "center", "rotation": turned, "rotation_mode": "anchor"}
-        out = 1.06 if spokes or abs(x) >= 0.2 else 1.1
-        ax.text(out * x, out * y, label(name), fontsize=size, zorder=4, **at, **AsItIs)
-    longest = max(len(label(name)) for name in names) * 0.6 * size / 72  # inches, about
+        if radial:
+            rotation = angle if x >= 0 else angle + 180
+            at = {"ha": "left" if x >= 0 else "right", "va": "center", "rotation": rotation, "rotation_mode": "anchor"}
+        out = 1.06 if radial or abs(x) >= 0.2 else 1.1
+        ax.text(out * x, out * y, text, fontsize=size, zorder=4, **at, **PLAIN_TEXT)
+    longest = max(map(len, texts)) * 0.6 * size / 72  # inches, about
     reach = 1.12 + longest * 2.6 / side
     ax.set_xlim(-reach, reach)
-    ax.set_ylim(*((-reach, reach) if spokes else (-1.18, 1.18)))
+    ax.set_ylim(*((-reach, reach) if radial else (-1.18, 1.18)))
     ax.set_aspect("equal")
-    return ax, size
+    return ax, places, size
 
 
 def _connect(ax: Axes, places: np.ndarray, i: int, j: int, p: float, arrow: bool, rows: bool, size: float) -> float:
-    """An arrow, or a dashed line; bent a little where it would run through other nodes. How much it is bent."""
+    """Draw an arrow or a dashed line, bent where it would run through other nodes; return the bend."""
     from matplotlib.patches import FancyArrowPatch
 
     start, end = places[i], places[j]
@@ -125,20 +163,20 @@ def _connect(ax: Axes, places: np.ndarray, i: int, j: int, p: float, arrow: bool
 
 
 def _write(ax: Axes, start: np.ndarray, end: np.ndarray, bend: float, text: str, share: float, size: float) -> None:
-    """A number on its edge."""
+    """Write a number onto an edge, at this share of its length."""
     x, y = _along(ax, start, end, bend, share)
     back = {"boxstyle": "round,pad=0.08", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
     ax.text(x, y, text, ha="center", va="center", fontsize=size, color="0.2", bbox=back, zorder=3)
 
 
 def _bend_on_circle(start: np.ndarray, end: np.ndarray) -> float:
-    """Towards the centre, the more the closer the edge is to the rim."""
+    """Return a bend towards the centre, stronger for edges close to the rim."""
     middle, along = (start + end) / 2, end - start
     return 0.25 * float(np.hypot(*middle) * np.sign(along[0] * middle[1] - along[1] * middle[0]))
 
 
 def _bend_between_rows(ax: Axes, places: np.ndarray, i: int, j: int) -> float:
-    """The bend that keeps an edge furthest from the nodes in between, straight where that is good enough."""
+    """Return the bend that keeps an edge away from the nodes between its ends; straight edges are preferred."""
     start, end = places[i], places[j]
     between = np.delete(places, [i, j], axis=0)
     between = between[(between[:, 1] < max(start[1], end[1])) & (between[:, 1] > min(start[1], end[1]))]
@@ -149,14 +187,14 @@ def _bend_between_rows(ax: Axes, places: np.ndarray, i: int, j: int) -> float:
 
     def room(bend: float) -> float:
         path = np.array([ax.transData.transform(_along(ax, start, end, bend, share)) for share in shares])
-        apart = (path[:, None] - at[None]) * np.array([1.0, 2.0])  # boxes are wider than high
+        apart = (path[:, None] - at[None]) * np.array([1.0, 2.0])  # boxes are wider than they are high
         return float(np.hypot(apart[..., 0], apart[..., 1]).min())
 
     return max((0.0, 0.15, -0.15, 0.3, -0.3, 0.5, -0.5), key=lambda bend: min(room(bend), 60.0) - 20 * abs(bend))
 
 
 def _along(ax: Axes, start: np.ndarray, end: np.ndarray, bend: float, share: float) -> np.ndarray:
-    """A point of the arc; `arc3` is a quadratic Bézier curve in display coordinates, so that is where it lies."""
+    """Return the point at this share of the arc; `arc3` is a quadratic Bézier curve in display coordinates."""
     a, b = ax.transData.transform(start), ax.transData.transform(end)
     control = (a + b) / 2 + bend * np.array([b[1] - a[1], a[0] - b[0]])
     point = (1 - share) ** 2 * a + 2 * share * (1 - share) * control + share**2 * b

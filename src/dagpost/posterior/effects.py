@@ -1,7 +1,7 @@
 """Average causal effects under the posterior over graphs and parameters.
 
 The effect of x on y is `(E[y | do(x = b)] - E[y | do(x = a)]) / (b - a)`. In a linear model it does not depend on a
-and b; in any other the two means are simulated, with the same random numbers.
+and b; in any other model both means are simulated with the same random numbers.
 """
 
 from __future__ import annotations
@@ -27,24 +27,50 @@ from dagpost.posterior.interventions import (
     simulate_under,
     total_effects,
 )
-from dagpost.posterior.parameters import can_draw, choose, parameters_of
+from dagpost.posterior.parameters import can_draw, parameters_of, select_draws
 from dagpost.posterior.sample import GraphSample, chain_of_draws
 from dagpost.typing import Graphs, Key, Theta
 
 Units = Literal["raw", "fitted"]
+"""Units of an effect: those of the table, or those of the fitted (standardised) columns."""
 Contrast = tuple[float, float]
+"""The two values of the cause that are compared."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Effect:
-    """The posterior of one average causal effect, a mixture of 0 (no path) and what the paths transmit.
+    """Posterior of one average causal effect: a mixture of 0 (no path) and the effect along directed paths.
 
-    `mean` and `variance` are exact for the graphs and weights of the posterior where the model has closed forms and
-    the data are at hand (`exact_given_graphs`); else they are those of the draws. By the law of total variance
-    `variance = within + between`, with `within = E_G[Var(effect | G)]`, what is left open when the graph is known, and
-    `between = Var_G(E[effect | G])`, what is open because it is not. Both are NaN where they cannot be told apart: some
-    graph has a single draw of its parameters. `error` is the Monte Carlo standard error of the mean; draws of a
-    chain count by the effective sample size of this effect, others as independent.
+    By the law of total variance `variance = within + between`: the uncertainty that remains when the graph is known,
+    and the uncertainty about the graph.
+
+    Attributes
+    ----------
+    cause
+        Name of the cause.
+    effect
+        Name of the effect.
+    draws
+        Draws of the effect.
+    weights
+        Weights of the draws, which add up to 1.
+    mean
+        Posterior mean.
+    error
+        Monte Carlo standard error of the mean; draws of a chain count by the effective sample size of this effect,
+        others as independent.
+    within
+        `E_G[Var(effect | G)]`; NaN where it cannot be estimated, because some graph has a single draw of its
+        parameters.
+    between
+        `Var_G(E[effect | G])`; NaN where `within` is.
+    variance
+        Posterior variance.
+    level
+        Probability of `interval`.
+    exact_given_graphs
+        Whether mean and variance are exact for the graphs and weights of the posterior, which needs a model with
+        closed forms and the data; otherwise they are those of the draws.
     """
 
     cause: str
@@ -61,10 +87,22 @@ class Effect:
 
     @property
     def sd(self) -> float:
+        """Posterior standard deviation."""
         return float(np.sqrt(self.variance))
 
     def quantile(self, share: float) -> float:
-        """The smallest draw with at least this share of the weight up to it."""
+        """Return a quantile of the draws.
+
+        Parameters
+        ----------
+        share
+            Probability, between 0 and 1.
+
+        Returns
+        -------
+        float
+            The smallest draw with at least this share of the weight up to it.
+        """
         return float(weighted_quantile(self.draws[:, None], self.weights, share)[0])
 
     @property
@@ -80,11 +118,12 @@ class Effect:
 
     @property
     def negative(self) -> float:
+        """Probability that the effect is below 0."""
         return float(self.weights @ (self.draws < 0))
 
     @property
     def zero(self) -> float:
-        """Probability that there is no effect at all."""
+        """Probability that there is no effect."""
         return float(self.weights @ (self.draws == 0))
 
     def __repr__(self) -> str:
@@ -95,7 +134,9 @@ class Effect:
         )
 
 
-class Split(NamedTuple):
+class Moments(NamedTuple):
+    """Mean, Monte Carlo error of it, and variance split as in `Effect`."""
+
     mean: float
     within: float
     between: float
@@ -104,7 +145,7 @@ class Split(NamedTuple):
 
 
 def weighted_quantile(draws: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """Of every column: the smallest draw with at least this share of the weight up to it."""
+    """Return for every column the smallest draw with at least this share of the weight up to it."""
     order = np.argsort(draws, axis=0, kind="stable")
     below = np.cumsum(weights[order], axis=0)
     place = np.argmax(below >= share * below[-1] * (1 - 1e-12), axis=0)
@@ -115,7 +156,7 @@ def effect_of(
     post: GraphSample, cause: str | int, effect: str | int, *, level: float, draws: int, seed: int, units: Units,
     contrast: Contrast | None, rows: int,
 ) -> Effect:  # fmt: skip
-    """The posterior of one effect; see `GraphSample.effect`."""
+    """Return the posterior of one effect; see `Posterior.effect`."""
     i, j = post.index(cause), post.index(effect)
     if i == j:
         raise InputError(f"cause and effect are both {post.names[i]!r}: give two nodes")
@@ -123,35 +164,35 @@ def effect_of(
         raise InputError(f"level={level!r}: give a probability between 0 and 1")
     factor = unit_factors(post, units)[i, j]
     key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
-    chosen = choose(post, whole_number("draws", draws, least=1), key_choice)
+    selected = select_draws(post, whole_number("draws", draws, least=1), key_choice)
     reach = descendants(post.graphs)
-    connected = np.flatnonzero(reach[chosen.member, i, j])
-    values = np.zeros(len(chosen.member))
+    connected = np.flatnonzero(reach[selected.member, i, j])
+    values = np.zeros(len(selected.member))
     if len(connected):
-        graphs, theta = parameters_of(post, chosen.member[connected], key_theta)
+        graphs, theta = parameters_of(post, selected.member[connected], key_theta)
         ends = contrast_of(post, i, contrast, units)
-        values[connected] = factor * _from_cause(post.model, graphs, theta, i, ends, key_rows, rows)[:, j]
-    closed = has_moments(post)
+        values[connected] = factor * _effects_of_cause(post.model, graphs, theta, i, ends, key_rows, rows)[:, j]
+    closed = has_closed_moments(post)
     if closed:
-        split = _closed_split(post, reach, i, j, factor)
+        moments = _closed_moments(post, reach, i, j, factor)
     else:
-        groups = relevant_groups(post.graphs, reach, i, j)[chosen.member]
+        groups = relevant_groups(post.graphs, reach, i, j)[selected.member]
         chain = chain_of_draws(post)
-        chain = None if chain is None else chain[chosen.member]
-        split = _split_of_draws(values, chosen.weights, groups, reach[chosen.member, i, j], chain)
+        chain = None if chain is None else chain[selected.member]
+        moments = _moments_of_draws(values, selected.weights, groups, reach[selected.member, i, j], chain)
     return Effect(
-        post.names[i], post.names[j], values, chosen.weights, split.mean, split.error, split.within, split.between,
-        split.variance, level, closed,
+        post.names[i], post.names[j], values, selected.weights, moments.mean, moments.error, moments.within,
+        moments.between, moments.variance, level, closed,
     )  # fmt: skip
 
 
-def has_moments(post: GraphSample) -> bool:
-    """Whether moments given a graph have a closed form that can be computed here."""
+def has_closed_moments(post: GraphSample) -> bool:
+    """Return whether moments given a graph have a closed form and the data to compute it."""
     return can_draw(post) and type(post.model).weight_moments is not Model.weight_moments
 
 
 def unit_factors(post: GraphSample, units: Units) -> Float[np.ndarray, "d d"]:
-    """From effects in the units of the fit to those asked for: `scale_effect / scale_cause`."""
+    """Return factors that convert effects from fitted units: `scale_effect / scale_cause`, or 1."""
     if units not in ("raw", "fitted"):
         raise InputError(f"unknown units {units!r}: {nearest(str(units), ['raw', 'fitted'])}")
     scaling = post.scaling
@@ -161,8 +202,10 @@ def unit_factors(post: GraphSample, units: Units) -> Float[np.ndarray, "d d"]:
 
 
 def contrast_of(post: GraphSample, i: int, contrast: Contrast | None, units: Units) -> Contrast:
-    """The two values of the cause in the units of the fit: one standard deviation below and above its mean if the data
-    are at hand, -1 and 1 if not."""
+    """Return the two values of the cause in fitted units.
+
+    By default they lie one standard deviation below and above the mean of its column, or are -1 and 1 without data.
+    """
     scaling = post.scaling
     if contrast is not None:
         low, high = (float(value) for value in contrast)
@@ -177,10 +220,10 @@ def contrast_of(post: GraphSample, i: int, contrast: Contrast | None, units: Uni
     return float(column.mean() - column.std()), float(column.mean() + column.std())
 
 
-def _from_cause(
+def _effects_of_cause(
     model: Model, graphs: Graphs, theta: Theta, i: int, ends: Contrast, key: Key, rows: int
 ) -> Float[np.ndarray, "n d"]:
-    """Effects of node i on all nodes, for every graph with its parameters."""
+    """Return the effects of node i on all nodes, for every graph with its parameters."""
     weights = model.linear_weights(theta)
     if weights is not None:
         return total_effects(np.asarray(weights, dtype=np.float64) * graphs, i)
@@ -189,25 +232,25 @@ def _from_cause(
     return (high - low) / (ends[1] - ends[0])
 
 
-def _closed_split(post: GraphSample, reach: np.ndarray, i: int, j: int, factor: float) -> Split:
-    """Moments given each graph in closed form, averaged over the graphs; equal distributions are computed once."""
+def _closed_moments(post: GraphSample, reach: np.ndarray, i: int, j: int, factor: float) -> Moments:
+    """Return moments averaged over graphs, in closed form given each graph; equal distributions are computed once."""
     assert post.data is not None
     family = families_of(post.model, post.model.summarise(post.data))
     groups = relevant_groups(post.graphs, reach, i, j)
     first = np.unique(groups, return_index=True)[1]
-    moments = np.array([effect_moments(post.graphs[m], i, j, family) if reach[m, i, j] else (0.0, 0.0) for m in first])
-    means, variances = factor * moments[groups, 0], factor**2 * moments[groups, 1]
+    given = np.array([effect_moments(post.graphs[m], i, j, family) if reach[m, i, j] else (0.0, 0.0) for m in first])
+    means, variances = factor * given[groups, 0], factor**2 * given[groups, 1]
     weights = post.weights
     mean, error = weighted_mean(means, weights, chain_of_draws(post), post.is_exhaustive)
     within, between = float(weights @ variances), float(weights @ (means - mean) ** 2)
-    return Split(mean, within, between, within + between, error)
+    return Moments(mean, within, between, within + between, error)
 
 
-def _split_of_draws(
+def _moments_of_draws(
     values: np.ndarray, weights: np.ndarray, groups: np.ndarray, connected: np.ndarray,
     chain: Int[np.ndarray, " n"] | None,
-) -> Split:  # fmt: skip
-    """The variance of the draws, and how much of it lies within graphs: `sum_g p_g s_g²`, each `s_g²` unbiased."""
+) -> Moments:  # fmt: skip
+    """Return the moments of the draws; the variance within graphs is `sum_g p_g s_g²` with unbiased `s_g²`."""
     mean, error = weighted_mean(values, weights, chain)
     variance = float(weights @ (values - mean) ** 2)
     within = 0.0
@@ -217,35 +260,35 @@ def _split_of_draws(
         own = own / share
         effective = 1 - own @ own  # 1 - 1/n for n equal weights
         if len(own) < 2 or effective <= 0:
-            return Split(mean, np.nan, np.nan, variance, error)
+            return Moments(mean, np.nan, np.nan, variance, error)
         x = values[groups == g]
         within += share * (own @ (x - own @ x) ** 2) / effective
     between = max(variance - within, 0.0)
-    return Split(mean, variance - between, between, variance, error)
+    return Moments(mean, variance - between, between, variance, error)
 
 
-# ---- all pairs at once
+# ---- all pairs of nodes
 
 
 def all_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draws of the whole matrix of effects, (n, d, d), and their weights; the diagonal is 0."""
+    """Return draws of the whole matrix of effects, (n, d, d), and their weights; the diagonal is 0."""
     factors = unit_factors(post, units)
     key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
-    chosen = choose(post, whole_number("draws", draws, least=1), key_choice)
-    graphs, theta = parameters_of(post, chosen.member, key_theta)
+    selected = select_draws(post, whole_number("draws", draws, least=1), key_choice)
+    graphs, theta = parameters_of(post, selected.member, key_theta)
     weights = post.model.linear_weights(theta)
     if weights is not None:
         out = np.linalg.inv(np.eye(post.nodes) - np.asarray(weights, dtype=np.float64) * graphs)
     else:
         ends = [contrast_of(post, i, None, units) for i in range(post.nodes)]
-        causes = [_from_cause(post.model, graphs, theta, i, end, key_rows, rows) for i, end in enumerate(ends)]
+        causes = [_effects_of_cause(post.model, graphs, theta, i, end, key_rows, rows) for i, end in enumerate(ends)]
         out = np.stack(causes, axis=1)
-    return np.where(descendants(graphs), factors * out, 0.0), chosen.weights
+    return np.where(descendants(graphs), factors * out, 0.0), selected.weights
 
 
 def mean_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> Float[np.ndarray, "d d"]:
-    """GraphSample means of all effects: in closed form where possible, else those of draws."""
-    if not has_moments(post):
+    """Return the posterior means of all effects: in closed form where possible, else those of draws."""
+    if not has_closed_moments(post):
         values, weights = all_effects(post, draws, seed, units, rows)
         return np.einsum("n,nij->ij", weights, values)
     assert post.data is not None
@@ -258,7 +301,7 @@ def mean_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: i
 
 
 def effect_table(post: GraphSample, level: float, draws: int, seed: int, units: Units, rows: int) -> pd.DataFrame:
-    """All effects with their intervals, the largest first; see `GraphSample.effect_table`."""
+    """Return all effects with their intervals, the largest first; see `Posterior.effect_table`."""
     if isinstance(level, bool) or not 0 < level < 1:
         raise InputError(f"level={level!r}: give a probability between 0 and 1")
     values, weights = all_effects(post, draws, seed, units, rows)

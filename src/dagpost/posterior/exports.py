@@ -1,4 +1,4 @@
-"""The posterior for other programs: networkx, GraphML, DOT, dagitty, CSV. Names are escaped for each of them."""
+"""Export of a posterior to networkx, GraphML, DOT, dagitty and CSV, with names escaped for each format."""
 
 from __future__ import annotations
 
@@ -18,13 +18,27 @@ from dagpost.typing import Graph
 if TYPE_CHECKING:
     from networkx import DiGraph
 
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a text that begins like this for a formula."""
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets read a text that begins like this as a formula."""
 
 
 def to_networkx(post: GraphSample, threshold: float = 0.0) -> DiGraph:
-    """Edges above the threshold with their `probability`; it can have cycles, since edges compete."""
+    """Return a networkx graph of the edges above a threshold.
+
+    It can have cycles: different graphs of the posterior can hold edges that contradict each other.
+
+    Parameters
+    ----------
+    post
+        The posterior.
+    threshold
+        Probability from 0, below 1; only edges above it are included.
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes by name; each edge has an attribute `probability`.
+    """
     from networkx import DiGraph
 
     graph = DiGraph()
@@ -35,6 +49,7 @@ def to_networkx(post: GraphSample, threshold: float = 0.0) -> DiGraph:
 
 
 def _edges(post: GraphSample, threshold: float) -> list[tuple[int, int, float]]:
+    """Return the edges above the threshold as (cause, effect, probability)."""
     if isinstance(threshold, bool) or not 0 <= threshold < 1:
         raise InputError(f"threshold={threshold!r}: give a probability from 0, below 1")
     marginals = post.edge_marginals
@@ -42,14 +57,14 @@ def _edges(post: GraphSample, threshold: float) -> list[tuple[int, int, float]]:
 
 
 def to_graphml(post: GraphSample, threshold: float = 0.0) -> str:
-    """The graph of `to_networkx` as GraphML."""
+    """Return the graph of `to_networkx` as GraphML."""
     from networkx import generate_graphml
 
     return "\n".join(generate_graphml(to_networkx(post, threshold))) + "\n"
 
 
 def to_dot(post: GraphSample, threshold: float = 0.05) -> str:
-    """The graph for Graphviz; an edge is drawn and labelled by its probability."""
+    """Return the edges above the threshold in the DOT language of Graphviz, labelled with their probabilities."""
     lines = ["digraph posterior {", "  node [shape=box, style=rounded];"]
     lines += [f"  n{j} [label={_dot_text(name)}];" for j, name in enumerate(post.names)]
     for i, j, p in _edges(post, threshold):
@@ -58,12 +73,12 @@ def to_dot(post: GraphSample, threshold: float = 0.05) -> str:
 
 
 def _dot_text(text: str) -> str:
-    """Quoted; a backslash is doubled, since Graphviz reads `\\N` and the like in labels."""
+    """Return the quoted text, backslashes doubled because Graphviz interprets `\\N` and the like in labels."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def to_dagitty(post: GraphSample, graph: Graph | None = None) -> str:
-    """A DAG (the consensus graph, unless another is given) in the language of dagitty."""
+    """Return a DAG in the language of dagitty: the given graph, or else the consensus graph."""
     chosen = consensus(post.edge_marginals, threshold=0.5) if graph is None else np.asarray(graph, dtype=np.bool_)
     names = [_dagitty_text(name) for name in post.names]
     edges = [f"{names[i]} -> {names[j]}" for i, j in zip(*np.nonzero(chosen))]
@@ -71,14 +86,14 @@ def to_dagitty(post: GraphSample, graph: Graph | None = None) -> str:
 
 
 def _dagitty_text(text: str) -> str:
-    """Quoted; dagitty knows one escape, that of the quotation mark, so a name cannot end in a backslash."""
+    """Return the quoted text; dagitty can escape only the quotation mark, so a name must not end in a backslash."""
     if text.endswith("\\"):
-        raise InputError(f"dagitty has no way to write the name {printable(text)!r}: rename the column")
+        raise InputError(f"dagitty cannot represent the name {printable(text)!r} (final backslash): rename the column")
     return '"' + text.replace('"', '\\"') + '"'
 
 
 def to_csv(post: GraphSample) -> str:
-    """The edge table; a name that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Return the edge table as CSV; names that a spreadsheet would read as a formula get a leading apostrophe."""
     table = post.edge_table()
     for column in ("cause", "effect"):
         table[column] = [neutral(name) for name in table[column]]
@@ -86,12 +101,12 @@ def to_csv(post: GraphSample) -> str:
 
 
 def neutral(text: str) -> str:
-    """The text as a cell that no spreadsheet evaluates.
+    """Return the text as a cell that no spreadsheet evaluates.
 
     >>> neutral("=cmd()")
     "'=cmd()"
     """
-    return f"'{text}" if text.startswith(FORMULA) or text.lstrip().startswith(FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) or text.lstrip().startswith(FORMULA_PREFIXES) else text
 
 
 FORMATS: dict[str, Callable[[GraphSample], str]] = {
@@ -103,8 +118,23 @@ FORMATS: dict[str, Callable[[GraphSample], str]] = {
 
 
 def export(post: GraphSample, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write the format that the ending of the name says."""
+    """Write a posterior in the format given by the file extension.
+
+    Parameters
+    ----------
+    post
+        The posterior.
+    path
+        File to write: .csv, .graphml, .dot or .dagitty.
+    overwrite
+        Whether to replace an existing file; otherwise it is an error.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+    """
     target = check_target(path, overwrite)
     if target.suffix not in FORMATS:
-        raise InputError(f"unknown ending {target.suffix!r}: {nearest(target.suffix, FORMATS)}")
+        raise InputError(f"unknown file extension {target.suffix!r}: {nearest(target.suffix, FORMATS)}")
     return write_atomically(target, FORMATS[target.suffix](post).encode(), overwrite)

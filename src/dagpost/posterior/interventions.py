@@ -1,10 +1,9 @@
-"""Rows simulated under an intervention, for many graphs with their parameters at once.
+"""Interventions in many graphs with their parameters: simulation for any model, closed forms for linear ones.
 
-Total effects in linear networks, and their moments given a graph in closed form.
-
-Under do(x_i) the effect on the nodes, in topological order, is `T_i = 1`, `T_j = sum_k T_k W_kj` over the parents k of
-j, or together `T = e_iᵀ (I - W)⁻¹`. Given graph and data the columns of W are independent, and `T_k` of a parent does
-not depend on column j, so that
+`simulate_under` draws rows of every graph under do(x = value). In a linear network with weights W the total effect of
+x_i follows from its parents in topological order, `T_i = 1`, `T_j = sum_k T_k W_kj` over the parents k of j, or as a
+vector `T = e_iᵀ (I - W)⁻¹`. Given graph and data the columns of W are independent, and `T_k` of a parent does not
+depend on column j, so that
 
     E[T_j] = sum_k E[T_k] E[W_kj],    E[T_l T_j] = sum_k E[T_l T_k] E[W_kj]  for l before j,
     E[T_j²] = sum_kk' E[T_k T_k'] E[W_kj W_k'j],
@@ -27,14 +26,17 @@ from dagpost.models import Model, Statistics
 from dagpost.models.base import WeightMoments
 from dagpost.typing import Graph, GraphBatch, Graphs, Key, Theta
 
-AT_ONCE = 256
-"""Graphs that are simulated side by side; more would only take more memory."""
+BATCH = 256
+"""Graphs that are simulated in parallel; more would only take more memory."""
+
+Families = Callable[[int, Graph], WeightMoments]
+"""Moments of the weights of a node, given the node and a graph."""
 
 
 def simulate_under(
     model: Model, keys: Key, graphs: Graphs, theta: Theta, rows: int, clamped: Mapping[int, float]
 ) -> Float[np.ndarray, "m n d"]:
-    """`rows` rows of every graph under do(clamped), in float64; each graph with its own key, as `Model.sample_rows`."""
+    """Return `rows` rows of every graph under do(clamped), in float64; each graph has its own key."""
     d = graphs.shape[-1]
     orders = np.stack([topological_order(graph) for graph in graphs])
     held = np.array([j in clamped for j in range(d)])
@@ -47,7 +49,7 @@ def simulate_under(
 
 @cached_by_value
 def _simulator(model: Model, rows: int):
-    """Compiled once for each model, number of rows and shape."""
+    """Return the simulator, compiled once for each model, number of rows and shape."""
 
     def one(case, held, values):
         key, graph, order, theta = case
@@ -64,16 +66,13 @@ def _simulator(model: Model, rows: int):
 
     @jax.jit
     def run(cases, held, values):
-        return jax.lax.map(lambda case: one(case, held, values), cases, batch_size=AT_ONCE)
+        return jax.lax.map(lambda case: one(case, held, values), cases, batch_size=BATCH)
 
     return run
 
 
-Families = Callable[[int, Graph], WeightMoments]
-
-
 def total_effects(weights: Float[np.ndarray, "n d d"], cause: int) -> Float[np.ndarray, "n d"]:
-    """`e_iᵀ (I - W)⁻¹` of every draw."""
+    """Return `e_iᵀ (I - W)⁻¹` of every draw: the effects of the cause on all nodes."""
     d = weights.shape[-1]
     unit = np.zeros((len(weights), d, 1))
     unit[:, cause] = 1.0
@@ -81,24 +80,24 @@ def total_effects(weights: Float[np.ndarray, "n d d"], cause: int) -> Float[np.n
 
 
 def families_of(model: Model, stats: Statistics) -> Families:
-    """The moments of each family, remembered."""
-    known: dict[tuple[int, bytes], WeightMoments] = {}
+    """Return a function that computes the weight moments of a family, with a cache."""
+    cache: dict[tuple[int, bytes], WeightMoments] = {}
 
     def family(j: int, graph: Graph) -> WeightMoments:
         key = (j, graph[:, j].tobytes())
-        if key not in known:
+        if key not in cache:
             moments = model.weight_moments(j, np.flatnonzero(graph[:, j]), stats)
             assert moments is not None
-            known[key] = moments
-        return known[key]
+            cache[key] = moments
+        return cache[key]
 
     return family
 
 
 def relevant_groups(graphs: Graphs, reach: GraphBatch, cause: int, effect: int) -> Int[np.ndarray, " m"]:
-    """A number for each graph, the same where the effect has the same distribution given the graph.
+    """Return a group number for each graph, equal where the effect has the same distribution given the graph.
 
-    It depends on the families of nodes that lie on a path from cause to effect, the effect included.
+    That distribution depends on the families of the nodes on paths from cause to effect, the effect included.
     """
     on_path = reach[:, cause, :] & (reach[:, :, effect] | (np.arange(graphs.shape[-1]) == effect))
     families = np.packbits((graphs & on_path[:, None, :]).reshape(len(graphs), -1), axis=1)
@@ -106,14 +105,14 @@ def relevant_groups(graphs: Graphs, reach: GraphBatch, cause: int, effect: int) 
 
 
 def effect_moments(graph: Graph, cause: int, effect: int, family: Families) -> tuple[float, float]:
-    """Mean and variance of the effect given the graph and the data, by the recursion at the head of this file."""
+    """Return mean and variance of the effect given graph and data, by the recursion at the head of this file."""
     d = len(graph)
     mean, second = np.zeros(d), np.zeros((d, d))
     mean[cause] = second[cause, cause] = 1.0
     order = topological_order(graph).tolist()
     for j in order[order.index(cause) + 1 :]:
         parents = np.flatnonzero(graph[:, j])
-        if second[parents, parents].any():  # some parent feels the cause
+        if second[parents, parents].any():  # some parent is the cause or depends on it
             weights, covariance = family(j, graph)
             before = second[np.ix_(parents, parents)]
             mean[j] = mean[parents] @ weights
@@ -125,7 +124,7 @@ def effect_moments(graph: Graph, cause: int, effect: int, family: Families) -> t
 
 
 def mean_weights(graphs: Graphs, family: Families) -> Float[np.ndarray, "m d d"]:
-    """`E[W | G, D]`; since columns are independent, `E[(I - W)⁻¹] = (I - E[W])⁻¹`."""
+    """Return `E[W | G, D]`; since columns are independent, `E[(I - W)⁻¹] = (I - E[W])⁻¹`."""
     out = np.zeros(graphs.shape)
     for m, graph in enumerate(graphs):
         for j in np.flatnonzero(graph.any(axis=0)):

@@ -1,8 +1,7 @@
-"""Unnormalised log posterior of graphs with their parameters, in float64.
+"""Graphs with their parameters: unnormalised log posterior, draws, and the posterior predictive distribution.
 
-Draws of graphs with parameters: fresh ones given each graph where the model can, else those of the particles.
-
-Rows from the posterior predictive distribution, as they would be under an intervention.
+Parameters are drawn from `p(theta | G, D)` where the model has closed forms and the data are present; otherwise those
+of the particles are used.
 """
 
 from __future__ import annotations
@@ -27,8 +26,21 @@ from dagpost.typing import Graphs, Key, Theta
 
 
 def log_prior_of(graphs: Graphs, prior: GraphPrior) -> Float[np.ndarray, " m"]:
-    """Unnormalised `log p(G)` of each graph."""
-    if isinstance(prior, InformedPrior):  # whatever is known, the compiled code of the base serves
+    """Return the unnormalised `log p(G)` of each graph, in float64.
+
+    Parameters
+    ----------
+    graphs
+        Adjacency matrices of DAGs.
+    prior
+        Prior over graphs.
+
+    Returns
+    -------
+    ndarray
+        One value per graph.
+    """
+    if isinstance(prior, InformedPrior):  # all constraints share the compiled code of the base prior
         return prior.log_densities(graphs, lambda others: log_prior_of(others, prior.base))
     with jax.enable_x64(True):
         return np.asarray(_batched(prior)(jnp.asarray(graphs, dtype=float)))
@@ -36,14 +48,35 @@ def log_prior_of(graphs: Graphs, prior: GraphPrior) -> Float[np.ndarray, " m"]:
 
 @cached_by_value
 def _batched(prior: GraphPrior):
-    """Compiled once for each prior and shape."""
+    """Return the log density over a batch of graphs, compiled once for each prior and shape."""
     return jax.jit(jax.vmap(prior.log_density))
 
 
 def log_joint_of(
     graphs: Graphs, theta: Theta, model: Model, prior: GraphPrior, stats: Statistics
 ) -> Float[np.ndarray, " m"]:
-    """`log p(G) + log p(Theta, D | G)`; with `p(D | G)` where theta is `()` or the model has integrated it out."""
+    """Return the unnormalised log posterior `log p(G) + log p(Theta, D | G)` of each graph, in float64.
+
+    It is `log p(G) + log p(D | G)` where the model has no parameters, or has evidence and theta is `()`.
+
+    Parameters
+    ----------
+    graphs
+        Adjacency matrices of DAGs.
+    theta
+        Parameters of each graph, or `()`.
+    model
+        Model that scores the graphs.
+    prior
+        Prior over graphs.
+    stats
+        Statistics of the data, from `model.summarise(data)`.
+
+    Returns
+    -------
+    ndarray
+        One value per graph.
+    """
     log_prior = log_prior_of(graphs, prior)
     if not model.has_parameters or (jax.tree.leaves(theta) == [] and model.has_evidence):
         return log_prior + model.log_evidence_of(graphs, stats)
@@ -54,35 +87,36 @@ def log_joint_of(
 
 
 class Draws(NamedTuple):
-    """`member` says which graph of the posterior each draw has; weights add up to 1."""
+    """Graphs selected from a posterior: their indices, and weights that add up to 1."""
 
     member: Int[np.ndarray, " n"]
     weights: Float[np.ndarray, " n"]
 
 
 def systematic(weights: Float[np.ndarray, " m"], count: int, key: Key) -> Int[np.ndarray, " n"]:
-    """`count` indices, each as often as its weight says up to rounding, in order."""
+    """Return `count` sorted indices by systematic resampling: each `count * weight` times, up to rounding."""
     places = (np.arange(count) + generator(key).uniform()) / count
     total = np.cumsum(weights)
     return np.minimum(np.searchsorted(total / total[-1], places, side="right"), len(weights) - 1)
 
 
 def can_draw(post: GraphSample) -> bool:
-    """Whether parameters can be drawn from `p(theta | G, D)`: that takes the data and a model with closed forms."""
+    """Return whether parameters can be drawn from `p(theta | G, D)`, which takes data and a model with closed forms."""
     return post.data is not None and type(post.model).draw_theta is not Model.draw_theta
 
 
 def has_theta(post: GraphSample) -> bool:
+    """Return whether the graphs come with parameters."""
     return len(jax.tree.leaves(post.theta)) > 0
 
 
-def choose(post: GraphSample, count: int, key: Key) -> Draws:
-    """Draws of equal weight with fresh parameters to come, or every particle with its weight and its own parameters."""
+def select_draws(post: GraphSample, count: int, key: Key) -> Draws:
+    """Return `count` graphs of equal weight if their parameters can be drawn, else all particles with their weights."""
     if can_draw(post):
         return Draws(systematic(post.weights, count, key), np.full(count, 1 / count))
     if not has_theta(post):
         raise InputError(
-            f"the parameters of the model {post.model.name!r} are integrated out, and to draw them takes the data: "
+            f"the parameters of the model {post.model.name!r} are integrated out, and drawing them needs the data: "
             "call with_data(data) on the posterior first"
         )
     used = np.flatnonzero(post.weights > 0)
@@ -90,7 +124,7 @@ def choose(post: GraphSample, count: int, key: Key) -> Draws:
 
 
 def parameters_of(post: GraphSample, member: Int[np.ndarray, " n"], key: Key) -> tuple[Graphs, Theta]:
-    """The chosen graphs with their parameters."""
+    """Return the selected graphs with their parameters, drawn anew where possible."""
     graphs = post.graphs[member]
     if can_draw(post):
         assert post.data is not None
@@ -100,7 +134,10 @@ def parameters_of(post: GraphSample, member: Int[np.ndarray, " n"], key: Key) ->
 
 
 def predict(post: GraphSample, do: Mapping[str | int, float] | None, samples: int, seed: int) -> pd.DataFrame:
-    """Each row has a graph of its own, drawn by weight, with its parameters; values are in raw units."""
+    """Return rows from the posterior predictive distribution under do(...), in raw units; see `Posterior.predict`.
+
+    Each row has its own graph, drawn by weight, with its parameters.
+    """
     whole_number("samples", samples, least=1)
     scaling = post.scaling
     mean = np.zeros(post.nodes) if scaling is None else scaling.mean
@@ -112,14 +149,14 @@ def predict(post: GraphSample, do: Mapping[str | int, float] | None, samples: in
             raise InputError(f"do={{{post.names[j]!r}: {value!r}}}: give a finite number")
         clamped[j] = (float(value) - mean[j]) / scale[j]
     key_choice, key_again, key_order, key_theta, key_rows = jax.random.split(key_from_seed(seed), 5)
-    chosen = choose(post, samples, key_choice)
-    member = chosen.member
-    if len(member) != samples or (chosen.weights != chosen.weights[0]).any():
-        member = member[systematic(chosen.weights, samples, key_again)]
+    selected = select_draws(post, samples, key_choice)
+    member = selected.member
+    if len(member) != samples or (selected.weights != selected.weights[0]).any():
+        member = member[systematic(selected.weights, samples, key_again)]
     member = generator(key_order).permutation(member)
     graphs, theta = parameters_of(post, member, key_theta)
     rows = simulate_under(post.model, jax.random.split(key_rows, samples), graphs, theta, 1, clamped)[:, 0]
     table = rows * scale + mean
     for node, value in (do or {}).items():
-        table[:, post.index(node)] = value  # not rounded by the way there and back
+        table[:, post.index(node)] = value  # exact, without rounding by the change of units
     return pd.DataFrame(table, columns=list(post.names))

@@ -1,6 +1,7 @@
-"""A finished run for people to look at: an interactive page from its posterior, text and a figure from its summary."""
+"""Reports of a finished run: an interactive HTML page, plain text and a PNG figure."""
 
-from dagpost.report.figure import drawn, has_matplotlib
+from dagpost.plot.canvas import has_matplotlib
+from dagpost.report.figure import png_report
 from dagpost.report.page import html_report, text_report, write_report
 
-__all__ = ["drawn", "has_matplotlib", "html_report", "text_report", "write_report"]
+__all__ = ["has_matplotlib", "html_report", "png_report", "text_report", "write_report"]

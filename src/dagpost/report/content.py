@@ -1,86 +1,99 @@
-"""What the page draws and looks up, as plain numbers: probabilities in ten-thousandths, places, graphs, effects."""
+"""Data embedded in the HTML report: probabilities, node positions, graphs and effects, as plain JSON values."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dagpost.errors import InputError
 from dagpost.models import Model
+from dagpost.plot.canvas import label
+from dagpost.plot.layout import GraphLayout, layered
 from dagpost.posterior import Posterior
-from dagpost.report.layout import label, laid_out
+from dagpost.posterior.features import consensus
 from dagpost.typing import Graph, Matrix
 
 UNIT = 10_000
-"""Probabilities are rounded to 1 / UNIT."""
+"""Probabilities are stored as integers in units of 1 / UNIT."""
+LAYOUT_THRESHOLD = 0.2
+"""Edges above this probability take part in the layout, most probable first, unless they close a cycle."""
 CLASSES, PARENT_SETS, LEAST_SET = 5, 5, 0.0005
-"""At most so many of each, and parent sets at least this probable."""
+"""Most equivalence classes, most parent sets per node, and least probability of a parent set."""
 LEAST_PATH = 0.01
-"""Effects along paths less probable than this are left out."""
+"""Effects whose paths are less probable than this are left out."""
 LARGEST_SIMULATED = 20
-"""Effects in models that are not linear are simulated, up to so many nodes."""
+"""Most nodes for which effects of a nonlinear model are simulated."""
 LEVEL, DRAWS = 0.9, 1000
-FEWEST, MOST = 0.5, 200
-"""The first look shows at least so many edges for each node, and at most so many in all, if a threshold does."""
+"""Probability of the effects' intervals, and number of draws they are computed from."""
+FEWEST_EDGES, MOST_EDGES = 0.5, 200
+"""Fewest edges per node and most edges in total that the initial threshold should show."""
 
 
 def content_of(post: Posterior) -> dict[str, Any]:
-    """The data that the page carries; the same posterior gives the same data."""
+    """Return the data of the page; the same posterior gives the same data."""
     p = post.edge_marginals
-    layout = laid_out(post.names, p)
-    effects, without = effects_of(post)
+    layout = layout_of(post.names, p)
+    effects, reason = effects_of(post)
     return {
         "names": list(post.names),
         "labels": [label(name) for name in post.names],
-        "edges": scaled(p),
-        "paths": scaled(post.ancestor_probabilities.to_numpy()),
+        "edges": as_integers(p),
+        "paths": as_integers(post.ancestor_probabilities.to_numpy()),
         "x": layout.x.round(1).tolist(),
         "y": layout.y.round(1).tolist(),
         "widths": layout.width.round(1).tolist(),
         "order": layout.order,
         "start": first_threshold(p),
-        "consensus": pairs(post.consensus_graph()),
+        "consensus": index_pairs(post.consensus_graph()),
         "classes": [_class(c.graph, c.probability) for c in post.essential_graphs(CLASSES)],
         "parentSets": _parent_sets(post),
         "effects": effects,
-        "noEffects": without,
-        **_known(post),
+        "noEffects": reason,
+        **_constraints(post),
     }
 
 
-def scaled(probabilities: Matrix) -> list[int]:
-    """Row by row in ten-thousandths."""
+def layout_of(names: Sequence[str], probabilities: Matrix) -> GraphLayout:
+    """Return the layered layout of the likely edges."""
+    return layered(consensus(probabilities, LAYOUT_THRESHOLD), [label(name) for name in names])
+
+
+def as_integers(probabilities: Matrix) -> list[int]:
+    """Return probabilities row by row, in units of 1 / UNIT."""
     return np.rint(probabilities * UNIT).astype(int).reshape(-1).tolist()
 
 
-def pairs(graph: Graph) -> list[list[int]]:
+def index_pairs(graph: Graph) -> list[list[int]]:
+    """Return the edges of a graph as pairs of node indices."""
     return [[int(i), int(j)] for i, j in zip(*np.nonzero(graph))]
 
 
 def first_threshold(p: Matrix) -> float:
-    """The slider's first place: 1/2, unless that shows hardly any edge, or too many to read."""
+    """Return the initial position of the slider: 1/2, unless that shows hardly any edges or too many to read."""
     rounded = np.rint(p * UNIT) / UNIT
 
     def edges(threshold: float) -> int:
+        """Return the number of edges shown at this threshold."""
         return int((rounded >= threshold).sum())
 
-    if edges(0.5) > MOST:
-        return next((t for t in (0.7, 0.9, 0.95) if edges(t) <= MOST), 0.99)
-    return next((t for t in (0.5, 0.3, 0.2) if edges(t) >= FEWEST * len(p)), 0.1)
+    if edges(0.5) > MOST_EDGES:
+        return next((t for t in (0.7, 0.9, 0.95) if edges(t) <= MOST_EDGES), 0.99)
+    return next((t for t in (0.5, 0.3, 0.2) if edges(t) >= FEWEST_EDGES * len(p)), 0.1)
 
 
 def _class(graph: Graph, probability: float) -> dict[str, Any]:
-    """Edges that all members share, and pairs whose direction the class leaves open."""
+    """Return an equivalence class as directed edges and pairs whose direction is open."""
     return {
         "probability": round(probability, 4),
-        "directed": pairs(graph & ~graph.T),
-        "open": pairs(np.triu(graph & graph.T)),
+        "directed": index_pairs(graph & ~graph.T),
+        "open": index_pairs(np.triu(graph & graph.T)),
     }
 
 
 def _parent_sets(post: Posterior) -> list[list[Any]]:
-    """Of each node: its most probable parent sets, as indices, with their probability."""
+    """Return for each node its most probable parent sets, as indices, with their probabilities."""
     place = {name: j for j, name in enumerate(post.names)}
     tops = [post.parents_of(j, top=PARENT_SETS).sets for j in range(post.nodes)]
     return [
@@ -90,39 +103,42 @@ def _parent_sets(post: Posterior) -> list[list[Any]]:
 
 
 def effects_of(post: Posterior) -> tuple[dict[str, Any] | None, str]:
-    """Average causal effects in the units of the table, or None and the reason."""
+    """Return average causal effects in the units of the table, or None and the reason why there are none."""
     linear = type(post.model).linear_weights is not Model.linear_weights
     if not linear and post.nodes > LARGEST_SIMULATED:
         return None, (
-            f"Effects in a model that is not linear are simulated; with more than {LARGEST_SIMULATED} columns this "
-            "page leaves them out. In Python: post.effect(cause, effect)."
+            f"Effects in a nonlinear model are simulated, which this page does only for up to {LARGEST_SIMULATED} "
+            "columns. In Python: post.effect(cause, effect)."
         )
     try:
         table = post.effect_table(level=LEVEL, draws=DRAWS)
     except InputError:
         return None, (
-            "Effects need the data, which a saved posterior does not hold: `dagpost report run --data TABLE "
-            "--overwrite` adds them; in Python, dp.write_report(post.with_data(TABLE), path)."
+            "Effects need the data, which a saved posterior does not contain. Add them with `dagpost report run --data "
+            "TABLE --overwrite`, or in Python with dp.write_report(post.with_data(TABLE), path)."
         )
     except NotImplementedError:
-        return None, f"The model {post.model.name!r} does not say how to simulate an intervention."
+        return (
+            None,
+            f"The model {post.model.name!r} cannot simulate interventions: it does not define sample_node.",
+        )
     place = {name: j for j, name in enumerate(post.names)}
     columns = (table[name].tolist() for name in ("cause", "effect", "mean", "lower", "upper", "probability"))
     rows = [
-        [place[cause], place[effect], *map(significant, numbers)]
+        [place[cause], place[effect], *map(round_to_four, numbers)]
         for cause, effect, *numbers, path in zip(*columns)
         if path >= LEAST_PATH
     ]
     return {"level": LEVEL, "linear": linear, "rows": sorted(rows)}, ""
 
 
-def significant(value: float) -> float:
-    """Four digits."""
+def round_to_four(value: float) -> float:
+    """Return the value rounded to four significant digits."""
     return float(f"{value:.4g}")
 
 
-def _known(post: Posterior) -> dict[str, list[int]]:
-    """Edges that prior knowledge requires or forbids, as row * d + column."""
+def _constraints(post: Posterior) -> dict[str, list[int]]:
+    """Return the edges that prior knowledge requires or forbids, as row * d + column."""
     known = post.prior.constraints
     if known is None:
         return {"required": [], "forbidden": []}

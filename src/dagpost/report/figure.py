@@ -1,4 +1,4 @@
-"""The report as one picture: the figures of `dagpost.plot` side by side, as far as the run has what they need."""
+"""The report as one PNG: those figures of `dagpost.plot` that a run has the data for, side by side."""
 
 from __future__ import annotations
 
@@ -11,19 +11,30 @@ import pandas as pd
 
 from dagpost import plot
 from dagpost.errors import InputError
-from dagpost.plot.canvas import has_matplotlib
-from dagpost.plot.effects import chosen_effects
+from dagpost.plot.effects import select_effects
 from dagpost.posterior import Effect, Posterior
 
 LARGEST_GRAPH = 30
-"""More nodes than this are shown as a heat map alone."""
+"""Most nodes for which the graph is drawn beside the heat map."""
 SHOWN_EFFECTS = 8
+"""Number of effects shown."""
 
-__all__ = ["drawn", "edge_matrix", "has_matplotlib"]
 
+def png_report(summary: dict[str, Any], post: Posterior | None = None) -> bytes:
+    """Return the figures of a run as one PNG file.
 
-def drawn(summary: dict[str, Any], post: Posterior | None = None) -> bytes:
-    """The picture as PNG: graph and heat map; with the posterior, intervals and effects; with its course, evolution."""
+    Parameters
+    ----------
+    summary
+        Summary of the run, with at least `names` and `edges`; `evolution` adds the course of a DiBS run.
+    post
+        The posterior; with it, intervals and effects are drawn as well.
+
+    Returns
+    -------
+    bytes
+        The PNG file.
+    """
     from matplotlib.figure import Figure
 
     panels = list(_panels(summary, post))
@@ -41,6 +52,7 @@ def drawn(summary: dict[str, Any], post: Posterior | None = None) -> bytes:
 
 
 def _panels(summary: dict[str, Any], post: Posterior | None) -> list[Callable[[Any], Any]]:
+    """Return for each panel a function that draws it into given Axes."""
     names = summary["names"]
     table = pd.DataFrame(edge_matrix(summary), index=names, columns=names)
     out: list[Callable[[Any], Any]] = []
@@ -59,19 +71,19 @@ def _panels(summary: dict[str, Any], post: Posterior | None) -> list[Callable[[A
 
 
 def largest_effects(post: Posterior) -> list[Effect]:
-    """The effects with the largest means; none where the parameters are integrated out and the data not at hand."""
+    """Return the effects with the largest means; none where drawing the parameters needs data that are missing."""
     if post.nodes < 2:
         return []
     try:
-        return chosen_effects(post, None, SHOWN_EFFECTS)
+        return select_effects(post, None, SHOWN_EFFECTS)
     except InputError:
         return []
 
 
 def edge_matrix(summary: dict[str, Any]) -> np.ndarray:
-    """Edge probabilities; row i, column j for i -> j."""
-    place = {name: i for i, name in enumerate(summary["names"])}
-    out = np.zeros((len(place), len(place)))
+    """Return the edge probabilities of a summary; row i, column j for i -> j."""
+    index = {name: i for i, name in enumerate(summary["names"])}
+    out = np.zeros((len(index), len(index)))
     for edge in summary["edges"]:
-        out[place[edge["cause"]], place[edge["effect"]]] = edge["probability"]
+        out[index[edge["cause"]], index[edge["effect"]]] = edge["probability"]
     return out

@@ -1,7 +1,4 @@
-"""The report as plain text.
-
-The interactive report: one HTML file with everything inside, which asks nothing of any host.
-"""
+"""The report as plain text, and as one interactive HTML file that contains everything it needs."""
 
 from __future__ import annotations
 
@@ -22,14 +19,31 @@ from dagpost.errors import printable
 from dagpost.posterior import Posterior
 from dagpost.report import sections
 from dagpost.report.content import content_of
-from dagpost.report.trust import judged
+from dagpost.report.trust import assess
 
-SHOWN = 0.01
-"""Edges less probable than this are left out of the table."""
+LEAST_LISTED = 0.01
+"""Edges less probable than this are left out of the text."""
+SCRIPTS = (
+    "tools.js", "lookup.js", "tooltip.js", "table.js", "details.js", "bends.js", "graph.js", "views.js", "heatmap.js",
+    "tables.js", "main.js",
+)  # fmt: skip
+"""Scripts of the page; each uses those before it."""
+UNSAFE_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def text_report(summary: dict[str, Any]) -> str:
-    """What was done, how far to trust it, and every edge with some probability."""
+    """Return the report as plain text: how the run was made, its verdict, and the edges by probability.
+
+    Parameters
+    ----------
+    summary
+        Summary of a run, as `dagpost fit` writes it.
+
+    Returns
+    -------
+    str
+        The text, ending in a newline.
+    """
     lines = [
         f"Posterior over causal graphs: {printable(summary['table'])}",
         "",
@@ -44,19 +58,11 @@ def text_report(summary: dict[str, Any]) -> str:
     if "verdict" in summary["info"]:
         lines += ["", str(summary["info"]["verdict"])]
     lines += ["", *(f"assumed   {what}: {text}" for what, text in summary["assumed"].items()), "", "probability  edge"]
-    shown = [e for e in summary["edges"] if e["probability"] >= SHOWN]
+    shown = [e for e in summary["edges"] if e["probability"] >= LEAST_LISTED]
     lines += [f"{e['probability']:11.3f}  {printable(e['cause'])} -> {printable(e['effect'])}" for e in shown]
-    lines.append(f"({len(summary['edges']) - len(shown)} edges with a probability below {SHOWN:g} are not listed)")
+    hidden = len(summary["edges"]) - len(shown)
+    lines.append(f"({hidden} edges with a probability below {LEAST_LISTED:g} are not listed)")
     return "\n".join(lines) + "\n"
-
-
-SCRIPTS = (
-    "tools.js", "lookup.js", "tooltip.js", "table.js", "details.js", "bends.js", "graph.js", "views.js", "heatmap.js",
-    "tables.js", "main.js",
-)  # fmt: skip
-"""In this order: each uses those before it."""
-
-UNSAFE_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def write_report(
@@ -68,9 +74,27 @@ def write_report(
 ) -> Path:
     """Write the interactive report of a posterior: one HTML file that works offline.
 
-    Causal effects are in it where they can be computed: from the parameters of the particles, or where the data are at
-    hand (`post.with_data(...)` for a posterior from a file).
+    Causal effects are included where they can be computed: from the parameters of the particles, or from the data
+    (add them with `post.with_data(...)` to a posterior loaded from a file).
 
+    Parameters
+    ----------
+    post
+        The posterior.
+    path
+        File to write.
+    title
+        Heading of the page; the number of variables by default.
+    overwrite
+        Whether to replace an existing file; otherwise it is an error.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Examples
+    --------
     >>> import dagpost as dp, tempfile
     >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=0).train)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -82,46 +106,59 @@ def write_report(
 
 
 def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> str:
-    """The page; `summary` adds what the command line knows (table, options, seconds, assumptions)."""
-    said = summary or {}
+    """Return the interactive report as HTML.
+
+    Parameters
+    ----------
+    post
+        The posterior.
+    summary
+        What the command line knows about the run: table, options, seconds, assumptions.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    summary = summary or {}
     post = replace(post, marginals=post.edge_marginals)  # computed once
-    judgement = judged(post)
-    script, style, library = own_script(), resource("html/page.css"), resource("vendor/cytoscape.min.js")
+    assessment = assess(post)
+    script, style, library = page_script(), resource("html/page.css"), resource("vendor/cytoscape.min.js")
     parts = {
         "policy": policy([library, script], [style]),
-        "title": escape(str(said.get("table", f"{post.nodes} variables"))),
+        "title": escape(str(summary.get("table", f"{post.nodes} variables"))),
         "style": style,
         "glance": sections.glance(post),
-        "trust": sections.trust(judgement),
-        "measures": sections.measures(judgement),
+        "trust": sections.trust(assessment),
+        "measures": sections.measures(assessment),
         "knowledge": sections.knowledge(post),
-        "options": sections.options(post, said),
+        "options": sections.options(post, summary),
         "data-summary": sections.data(post),
         "content": as_script_json(content_of(post)),
         "library": library,
         "script": script,
     }
-    return filled(resource("html/page.html"), parts)
+    return fill(resource("html/page.html"), parts)
 
 
-def filled(template: str, parts: Mapping[str, str]) -> str:
-    """`{{name}}` replaced, in one pass: what is put in is not looked at again."""
-    return re.sub(r"\{\{([a-z-]+)\}\}", lambda found: parts[found[1]], template)
+def fill(template: str, parts: Mapping[str, str]) -> str:
+    """Return the template with each `{{name}}` replaced, in one pass: inserted text is not searched again."""
+    return re.sub(r"\{\{([a-z-]+)\}\}", lambda match: parts[match[1]], template)
 
 
 def resource(name: str) -> str:
-    """A file that comes with this package."""
+    """Return the text of a file that comes with this package."""
     return files("dagpost.report").joinpath(*name.split("/")).read_text(encoding="utf-8")
 
 
-def own_script() -> str:
-    """The scripts of the page as one, in a scope of their own."""
+def page_script() -> str:
+    """Return the scripts of the page as one, in a scope of its own."""
     body = "\n".join(resource(f"html/{name}") for name in SCRIPTS)
     return '"use strict";\n(() => {\n' + body + "})();\n"
 
 
 def as_script_json(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    """Return JSON that is safe inside a script element: nothing in it can end the element or begin another."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for bad, good in UNSAFE_IN_JSON.items():
         text = text.replace(bad, good)
@@ -129,9 +166,8 @@ def as_script_json(value: Any) -> str:
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """Nothing may load, and nothing may run or style but these texts; pictures come from the page itself."""
-    allowed = (" ".join(f"'sha256-{digest(text)}'" for text in texts) for texts in (scripts, styles))
-    script, style = allowed
+    """Return a Content-Security-Policy that allows these scripts and styles and embedded images, nothing else."""
+    script, style = (" ".join(f"'sha256-{digest(text)}'" for text in texts) for texts in (scripts, styles))
     return (
         f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -139,4 +175,5 @@ def policy(scripts: list[str], styles: list[str]) -> str:
 
 
 def digest(text: str) -> str:
+    """Return the SHA-256 digest of a text in Base64."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""The parts of the page that do not move: headline, trust, prior knowledge, options and data. Every text is escaped."""
+"""Static sections of the HTML report: headline, trust, prior knowledge, options and data. Every text is escaped."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from dagpost.posterior import Posterior
-from dagpost.report.trust import Judgement
+from dagpost.report.trust import Assessment
 
-SIGNS = {"good": "✓", "caution": "!", "bad": "✗"}
-SPOKEN = {"good": "good", "caution": "with care", "bad": "bad"}
+SYMBOLS = {"good": "✓", "caution": "!", "bad": "✗"}
+SPOKEN_LEVELS = {"good": "good", "caution": "with care", "bad": "bad"}
 
 
 def glance(post: Posterior) -> str:
-    """The numbers that a reader wants first."""
+    """Return the key numbers of the posterior as a list of tiles."""
     p = post.edge_marginals
     tiles = [
         (f"{post.nodes:,}", "variables"),
@@ -29,67 +29,69 @@ def glance(post: Posterior) -> str:
     return f'<dl class="glance">{items}</dl>'
 
 
-def trust(judgement: Judgement) -> str:
-    """The verdict with its reasons."""
+def trust(assessment: Assessment) -> str:
+    """Return the verdict with its reasons."""
     reasons = "".join(
-        f'<li class="{r.level}"><span class="sign" role="img" aria-label="{SPOKEN[r.level]}">{SIGNS[r.level]}</span>'
+        f'<li class="{r.level}">'
+        f'<span class="sign" role="img" aria-label="{SPOKEN_LEVELS[r.level]}">{SYMBOLS[r.level]}</span>'
         f"<span>{escape(r.text)}</span></li>"
-        for r in judgement.reasons
+        for r in assessment.reasons
     )
     return (
-        f'<section class="verdict {judgement.level}" aria-labelledby="trust-title">'
+        f'<section class="verdict {assessment.level}" aria-labelledby="trust-title">'
         '<h2 id="trust-title"><span class="small">Can these probabilities be trusted?</span> '
-        f"{escape(judgement.headline)}</h2>"
+        f"{escape(assessment.headline)}</h2>"
         f'<ul class="reasons">{reasons}</ul></section>'
     )
 
 
-def measures(judgement: Judgement) -> str:
-    """The numbers behind the verdict."""
-    return _table(("diagnostic", "value", "what it means"), judgement.measures)
+def measures(assessment: Assessment) -> str:
+    """Return the diagnostics behind the verdict as a table."""
+    return _table(("diagnostic", "value", "what it means"), assessment.measures)
 
 
 def knowledge(post: Posterior) -> str:
-    """What was known beforehand, and whether every graph keeps to it."""
+    """Return the prior knowledge, and whether every graph satisfies it."""
     known = post.prior.constraints
     if known is None:
-        return "<p>None was given: every edge was possible, and the data and the prior decided.</p>"
+        return "<p>None was given: every edge was possible a priori.</p>"
     kept = int(known.honoured_by(post.graphs).sum())
     if kept == len(post):
-        checked = f'<p class="good">✓ Honoured: each of the {len(post):,} graphs was checked for this report.</p>'
+        checked = f'<p class="good">✓ Honoured: all {len(post):,} graphs were checked.</p>'
     else:
-        checked = f'<p class="bad">✗ {len(post) - kept:,} of {len(post):,} graphs break it.</p>'
+        checked = f'<p class="bad">✗ {len(post) - kept:,} of {len(post):,} graphs violate it.</p>'
     return checked + _table(("kind", "what"), _knowledge_rows(post)) + _odds(post)
 
 
 def _knowledge_rows(post: Posterior) -> list[tuple[str, str]]:
+    """Return the rows of the knowledge table: kind and content."""
     known, names = post.prior.constraints, post.names
     assert known is not None
-    said: Mapping[str, Any] = post.info.get("knowledge") or {}
+    given: Mapping[str, Any] = post.info.get("knowledge") or {}
 
-    def edges(of: Iterable[tuple[int, int]]) -> str:
-        return "; ".join(f"{names[i]} → {names[j]}" for i, j in of)
+    def edges(pairs: Iterable[tuple[int, int]]) -> str:
+        return "; ".join(f"{names[i]} → {names[j]}" for i, j in pairs)
 
     rows = []
     if known.present:
         rows.append(("required edges", edges(known.present)))
-    if "tiers" in said:
-        rows.append(("tiers, earlier to later", " | ".join(", ".join(tier) for tier in said["tiers"])))
+    if "tiers" in given:
+        rows.append(("tiers, earlier to later", " | ".join(", ".join(tier) for tier in given["tiers"])))
     for key, words in (("roots", "roots (no causes)"), ("leaves", "leaves (no effects)")):
-        if key in said:
-            rows.append((words, ", ".join(said[key])))
-    forbidden = [tuple(e) if not isinstance(e, str) else e for e in said.get("forbidden", [])]
+        if key in given:
+            rows.append((words, ", ".join(given[key])))
+    forbidden = [tuple(e) if not isinstance(e, str) else e for e in given.get("forbidden", [])]
     if forbidden:
         rows.append(("forbidden edges", "; ".join(e if isinstance(e, str) else " → ".join(e) for e in forbidden)))
     if known.absent:
-        rows.append(("edges ruled out in all", f"{len(set(known.absent)):,} of {post.nodes * (post.nodes - 1):,}"))
+        rows.append(("edges ruled out in total", f"{len(set(known.absent)):,} of {post.nodes * (post.nodes - 1):,}"))
     if known.max_parents is not None:
         rows.append(("most parents of a node", str(known.max_parents)))
     return rows
 
 
 def _odds(post: Posterior) -> str:
-    """Probabilities given beforehand beside those that the data made of them."""
+    """Return a table of prior edge probabilities beside the posterior ones."""
     known, p = post.prior.constraints, post.edge_marginals
     if known is None or not known.odds:
         return ""
@@ -97,11 +99,11 @@ def _odds(post: Posterior) -> str:
         (f"{post.names[i]} → {post.names[j]}", f"{1 / (1 + np.exp(-odds)):.3f}", f"{p[i, j]:.3f}")
         for i, j, odds in known.odds
     ]
-    return _table(("edge with a probability given", "before", "after the data"), rows)
+    return _table(("edge with a prior probability", "prior", "posterior"), rows)
 
 
 def options(post: Posterior, summary: Mapping[str, Any]) -> str:
-    """How the posterior was made."""
+    """Return how the posterior was computed, as a table."""
     from dagpost import __version__
 
     info = post.info
@@ -116,12 +118,12 @@ def options(post: Posterior, summary: Mapping[str, Any]) -> str:
         ("dagpost", summary.get("dagpost", __version__)),
         ("SHA-256 of the data", info.get("data_hash")),
     ]
-    said = [(f"assumed: {what}", text) for what, text in dict(summary.get("assumed", {})).items()]
-    return _table(("option", "value"), [(k, str(v)) for k, v in [*rows, *said] if v is not None])
+    assumptions = [(f"assumed: {what}", text) for what, text in dict(summary.get("assumed", {})).items()]
+    return _table(("option", "value"), [(k, str(v)) for k, v in [*rows, *assumptions] if v is not None])
 
 
 def data(post: Posterior) -> str:
-    """The columns, as far as the posterior knows them."""
+    """Return a table of the columns with the statistics that the posterior has."""
     columns: dict[str, list[str]] = {"column": list(post.names)}
     scaling = post.scaling
     raw = None if post.data is None else post.data.raw().values
@@ -145,14 +147,17 @@ def data(post: Posterior) -> str:
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    """Return an HTML table, escaped."""
     head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _numbers(values: np.ndarray) -> list[str]:
+    """Return the values with four significant digits."""
     return [f"{v:.4g}" for v in values]
 
 
 def _number(value: Any) -> str:
+    """Return a count with separators, or "unknown"."""
     return f"{value:,}" if isinstance(value, int) else "unknown"

@@ -1,4 +1,4 @@
-"""Is this posterior to be trusted, and why: the diagnostics of a run in plain words."""
+"""Assessment of how far a posterior can be trusted: the diagnostics of a run in plain words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 
 from dagpost.inference.mcmc.diagnostics import LARGEST_RHAT, SMALLEST_ESS
 from dagpost.posterior import Posterior
+from dagpost.posterior.features import effective_draws
 
 Level = Literal["good", "caution", "bad"]
 
-ASSUMED = {
+MODEL_ASSUMPTIONS = {
     "bge": "every relation is linear with Gaussian noise",
     "linear": "every relation is linear with Gaussian noise",
     "mlp": "every relation is a smooth function with Gaussian noise",
@@ -20,33 +21,42 @@ ASSUMED = {
 
 
 class Reason(NamedTuple):
+    """One reason for or against trust."""
+
     level: Level
     text: str
 
 
 class Measure(NamedTuple):
-    """A number of the run and what it means."""
+    """A diagnostic of the run and what it means."""
 
     what: str
     value: str
     meaning: str
 
 
-class Judgement(NamedTuple):
+class Assessment(NamedTuple):
+    """Verdict on a posterior, with its reasons and the diagnostics behind it."""
+
     level: Level
     headline: str
     reasons: list[Reason]
     measures: list[Measure]
 
 
-def judged(post: Posterior) -> Judgement:
-    """What the method says of itself, what is left open, and what no diagnostic can see."""
-    level, headline, own = _about_method(post)
-    reasons = [*own, *_about_cycles(post), *_about_data(post), *_about_directions(post), _about_model(post)]
-    return Judgement(level, headline, reasons, _measures(post))
+def assess(post: Posterior) -> Assessment:
+    """Return the verdict on a posterior.
+
+    The level and the headline follow from the method's own diagnostics. Further reasons name cyclic particles, few
+    rows, open directions, and the assumptions that no diagnostic can check.
+    """
+    level, headline, reasons = _about_method(post)
+    reasons = [*reasons, *_about_cycles(post), *_about_data(post), *_about_directions(post), _about_model(post)]
+    return Assessment(level, headline, reasons, _measures(post))
 
 
 def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
+    """Return level, headline and reasons that follow from the method and its diagnostics."""
     info, graphs = post.info, len(post)
     method = str(info.get("method", ""))
     if method == "exact":
@@ -56,7 +66,7 @@ def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
                 Reason(
                     "good",
                     f"Paths, parent sets and classes are averages over {graphs:,} independent exact draws, "
-                    f"good to about ±{1 / np.sqrt(graphs):.2g}.",
+                    f"with a sampling error of about ±{1 / np.sqrt(graphs):.2g}.",
                 )
             )
         return "good", "As a computation, yes: this posterior is exact.", reasons
@@ -70,21 +80,22 @@ def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
         return "caution", "With care: a bootstrap stands in for the posterior.", [Reason("caution", text)]
     if "particles" in info:
         text = (
-            f"{graphs:,} particles stand for the whole posterior: probabilities come in steps of about "
-            f"{1 / graphs:.2g}, and a region without a particle is missed."
+            f"{graphs:,} particles represent the whole posterior: probabilities come in steps of about "
+            f"{1 / graphs:.2g}, and regions without a particle are missed."
         )
         reasons = [Reason("caution", text)]
         if "verdict" in info:
             reasons.insert(0, Reason("caution", str(info["verdict"])))
         return "caution", "With care: an approximation by a few particles.", reasons
     text = (
-        f"A single chain with {graphs:,} graphs cannot show whether it has seen all of the posterior: "
-        "compare runs with other seeds."
+        f"A single chain with {graphs:,} graphs cannot show whether it has explored the whole posterior: "
+        "compare runs with different seeds."
     )
     return "caution", "With care: no diagnostic was computed.", [Reason("caution", text)]
 
 
 def _about_cycles(post: Posterior) -> list[Reason]:
+    """Return a warning where particles had cycles."""
     cyclic = post.info.get("cyclic", 0)
     if not cyclic:
         return []
@@ -95,64 +106,70 @@ def _about_cycles(post: Posterior) -> list[Reason]:
 
 
 def _about_data(post: Posterior) -> list[Reason]:
+    """Return a warning where there are few rows for the number of columns."""
     rows = post.info.get("rows")
     if rows is None or rows >= 5 * post.nodes:
         return []
-    return [Reason("caution", f"{rows:,} rows for {post.nodes} columns are few: the prior weighs heavily here.")]
+    return [Reason("caution", f"{rows:,} rows for {post.nodes} columns are few: the prior has a strong influence.")]
 
 
 def _about_directions(post: Posterior) -> list[Reason]:
-    """Pairs that are surely joined, but in which direction is open."""
+    """Return a warning where pairs are surely adjacent, but their direction is open."""
     p = post.edge_marginals
     joined = np.triu(p + p.T, 1) >= 0.9
     count, open_ = int(joined.sum()), int((joined & (np.maximum(p, p.T) < 0.9)).sum())
     if not open_:
         return []
     text = (
-        f"Of {count} pairs that are joined with probability 0.9 or more, {open_} may point either way (neither "
-        "direction reaches 0.9). Graphs that differ in such directions can fit equally well; interventions tell them "
-        "apart."
+        f"{open_} of {count} pairs that are joined with probability 0.9 or more may point either way (neither "
+        "direction reaches 0.9). Graphs that differ in such directions can fit equally well; interventions distinguish "
+        "them."
     )
     return [Reason("caution", text)]
 
 
 def _about_model(post: Posterior) -> Reason:
-    what = ASSUMED.get(post.model.name, f"the model {post.model.name!r} holds")
+    """Return the assumptions of the model."""
+    what = MODEL_ASSUMPTIONS.get(post.model.name, f"the model {post.model.name!r} holds")
     text = (
-        f"All of this is given the assumptions: {what}, no unmeasured common cause, no feedback. "
-        "No diagnostic on this page can see whether they hold."
+        f"All results rest on these assumptions: {what}, no unmeasured common cause, no feedback. "
+        "No diagnostic on this page can check them."
     )
     return Reason("caution", text)
 
 
 def _measures(post: Posterior) -> list[Measure]:
+    """Return the diagnostics that the run has recorded."""
     info = post.info
     out = [Measure("graphs in the posterior", f"{len(post):,}", "each one a directed acyclic graph")]
-    effective = 1 / float(np.sum(post.weights**2))
+    effective = effective_draws(post)
     if effective < 0.99 * len(post):
-        out.append(
-            Measure("graphs that carry the weight", f"{effective:,.1f}", "1 / Σ weight²: few mean a peaked posterior")
-        )
-    most, least = f"at most {LARGEST_RHAT} is asked for", f"at least {SMALLEST_ESS:.0f} are asked for"
-    known = {
+        meaning = "1 / Σ weight²: a small number means a peaked posterior"
+        out.append(Measure("effective number of graphs", f"{effective:,.1f}", meaning))
+    most, least = f"should be at most {LARGEST_RHAT}", f"should be at least {SMALLEST_ESS:.0f}"
+    descriptions = {
         "rhat": ("largest split-R̂ of an edge", f"agreement of the chains; {most}"),
-        "rhat_log_posterior": ("split-R̂ of the log posterior", f"the same for the fit; {most}"),
-        "ess": ("smallest effective sample size of an edge", f"independent draws worth; {least}"),
+        "rhat_log_posterior": ("split-R̂ of the log posterior", f"agreement of the chains in fit; {most}"),
+        "ess": (
+            "smallest effective sample size of an edge",
+            f"independent draws with the same error; {least}",
+        ),
         "ess_log_posterior": ("effective sample size of the log posterior", least),
-        "error": ("largest standard error of an edge probability", "Monte Carlo error that is left"),
-        "acceptance": ("accepted moves", "share of the proposed moves"),
-        "cyclic": ("particles with a cycle", "not counted, or repaired, as the method says"),
+        "error": ("largest standard error of an edge probability", "remaining Monte Carlo error"),
+        "acceptance": ("acceptance rate", "accepted share of the proposed moves"),
+        "cyclic": ("particles with a cycle", "dropped or repaired, depending on the method"),
         "log_evidence": ("log evidence", "log p(data), for comparing models on the same data"),
     }
-    for key, (what, meaning) in known.items():
-        if key in info and (shown := _shown(info[key])):
-            out.append(Measure(what, shown, meaning))
+    for key, (what, meaning) in descriptions.items():
+        if key in info and (value := _format(info[key])):
+            out.append(Measure(what, value, meaning))
     return out
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
+    """Return a number, or a dict of numbers, as text; the empty string for anything else."""
     if isinstance(value, dict):
-        return ", ".join(f"{k} {_shown(v)}" for k, v in value.items())
+        return ", ".join(f"{k} {_format(v)}" for k, v in value.items())
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     if isinstance(value, int):

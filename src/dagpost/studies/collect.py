@@ -17,8 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dagpost.plot.canvas import has_matplotlib
 from dagpost.studies.experiments import STUDIES
-from dagpost.studies.figures import drawn, has_matplotlib
+from dagpost.studies.figures import drawn
 from dagpost.studies.provenance import WITH, command, gathered, of_each
 from dagpost.studies.study import EXTRAS, Scale, Study
 from dagpost.studies.tables import as_csv, markdown, tidy

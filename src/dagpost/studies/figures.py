@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import Any
 
 from dagpost.studies.study import Layout, Study
@@ -12,10 +11,6 @@ from dagpost.studies.tables import HEADINGS, Line, Row, place, shown, summary
 
 WIDE = 100.0
 """Boxes whose largest value is so many times their smallest are drawn on a logarithmic axis."""
-
-
-def has_matplotlib() -> bool:
-    return find_spec("matplotlib") is not None
 
 
 def drawn(study: Study, rows: Iterable[Row]) -> bytes:

@@ -43,7 +43,7 @@ def report(
     if interventions is not None and data is None:
         raise InputError("--interventions says which rows of --data were intervened on: give that table as well")
     prepare()
-    from dagpost.report import drawn, has_matplotlib, html_report, text_report
+    from dagpost.report import has_matplotlib, html_report, png_report, text_report
 
     with output_folder(run, (PAGE, TEXT, FIGURE), overwrite) as folder:
         post = read_posterior(run, summary)
@@ -58,7 +58,7 @@ def report(
         write(folder / TEXT, text_report(summary))
         written.append(TEXT)
         if has_matplotlib():
-            write(folder / FIGURE, drawn(summary, post))
+            write(folder / FIGURE, png_report(summary, post))
             written.append(FIGURE)
         else:
             say(f"no {FIGURE}: matplotlib is not installed; pip install 'dagpost[report]' brings it")

@@ -1,11 +1,11 @@
-// Edges bend around nodes that are in their way, and the two directions of a pair bend apart.
+// Bends of the edges: around nodes in their way, and apart from each other for the two directions of a pair.
 const BENDS = [0, 36, -36, 72, -72, 110, -110, 150, -150];
 const APART = [18, 54, 90, 130, 170];
 const CLEAR = 6, SAMPLES = 24;
 
-// How many points of the curve from i to j lie in other nodes. Cytoscape puts the control point at this distance from
-// the middle, to the side (-dy, dx); the curve goes half as far.
-function inTheWay(i, j, bend) {
+// Number of points of the curve from i to j that lie in other nodes. Cytoscape puts the control point at this distance
+// from the middle, to the side (-dy, dx); the curve goes half as far.
+function countHits(i, j, bend) {
   const [x0, y0, x1, y1] = [content.x[i], content.y[i], content.x[j], content.y[j]];
   const length = Math.hypot(x1 - x0, y1 - y0) || 1;
   const cx = (x0 + x1) / 2 - (bend * (y1 - y0)) / length, cy_ = (y0 + y1) / 2 + (bend * (x1 - x0)) / length;
@@ -25,7 +25,7 @@ function inTheWay(i, j, bend) {
 function bendOf(i, j, alone) {
   let best = 0, fewest = Infinity;
   for (const bend of alone || edge(j, i) < 0.01 ? BENDS : APART) {
-    const hits = inTheWay(i, j, bend);
+    const hits = countHits(i, j, bend);
     if (hits < fewest) [best, fewest] = [bend, hits];
     if (hits === 0) break;
   }

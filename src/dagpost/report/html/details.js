@@ -1,4 +1,4 @@
-// The panel beside the graph: all numbers of an edge or of a variable.
+// The panel beside the graph with all numbers of an edge or a variable.
 const details = byId("details");
 
 function pairsTable(rows) {
@@ -19,17 +19,18 @@ function explain() {
 }
 
 function edgeDetails(i, j) {
-  const there = edge(i, j), back = edge(j, i);
+  const forward = edge(i, j), reverse = edge(j, i);
   const parts = [pairsTable([
-    [arrow(i, j), three(there)], [arrow(j, i), three(back)], ["joined either way", three(there + back)],
-    ["no edge between them", three(Math.max(0, 1 - there - back))],
-    ["a directed path from " + names[i] + " to " + names[j], three(path(i, j))],
-    ["a directed path from " + names[j] + " to " + names[i], three(path(j, i))],
+    [arrow(i, j), fixed3(forward)], [arrow(j, i), fixed3(reverse)],
+    ["joined either way", fixed3(forward + reverse)],
+    ["no edge between them", fixed3(Math.max(0, 1 - forward - reverse))],
+    ["a directed path from " + names[i] + " to " + names[j], fixed3(path(i, j))],
+    ["a directed path from " + names[j] + " to " + names[i], fixed3(path(j, i))],
   ])];
-  const found = [[i, j], [j, i]].filter(([a, b]) => effect(a, b));
-  if (found.length) {
+  const effectPairs = [[i, j], [j, i]].filter(([a, b]) => effect(a, b));
+  if (effectPairs.length) {
     parts.push(element("h4", {}, "Average causal effect, with " + Math.round(100 * content.effects.level) + " % interval"),
-      pairsTable(found.map(([a, b]) => [names[a] + " on " + names[b], interval(effect(a, b))])));
+      pairsTable(effectPairs.map(([a, b]) => [names[a] + " on " + names[b], interval(effect(a, b))])));
   }
   for (const [a, b] of [[i, j], [j, i]]) {
     if (known(a, b)) parts.push(element("p", {}, arrow(a, b) + ": " + known(a, b)));
@@ -41,12 +42,12 @@ function nodeDetails(j) {
   const parts = [];
   const list = (title, pairs) => {
     const likely = pairs.filter(([, p]) => p >= 0.01).slice(0, 12);
-    parts.push(element("h4", {}, title), likely.length ? pairsTable(likely.map(([k, p]) => [names[k], three(p)]))
+    parts.push(element("h4", {}, title), likely.length ? pairsTable(likely.map(([k, p]) => [names[k], fixed3(p)]))
       : element("p", {}, "none with probability 0.01 or more"));
   };
   list("Direct causes (parents)", causesOf(j));
   parts.push(element("h4", {}, "Most probable sets of parents"), pairsTable(content.parentSets[j].map(([set, p]) =>
-    [set.length ? set.map((k) => names[k]).join(", ") : "no parents", three(p)])));
+    [set.length ? set.map((k) => names[k]).join(", ") : "no parents", fixed3(p)])));
   list("Direct effects (children)", effectsOf(j));
   const strong = (of) => of.filter(Boolean).sort((a, b) => path(b[0], b[1]) - path(a[0], a[1])).slice(0, 8);
   const on = strong(others(j).map((k) => effect(j, k)));

@@ -1,6 +1,6 @@
-// The drawn graph. Places of nodes come with the page and never change; views say which edges are there.
+// The graph. Node positions come with the page and never change; views determine which edges are visible.
 const box = byId("graph");
-const FITTED = 1.25; // the largest zoom of a fitted graph
+const LARGEST_FIT = 1.25; // largest zoom when the graph is fitted to its box
 
 const cy = cytoscape({
   container: box,
@@ -9,13 +9,13 @@ const cy = cytoscape({
     position: { x: content.x[j], y: content.y[j] },
   })),
   layout: { name: "preset", fit: false },
-  style: drawing(),
+  style: graphStyle(),
   minZoom: 0.05, maxZoom: 5, autoungrabify: true, boxSelectionEnabled: false, selectionType: "single",
   userZoomingEnabled: false, // the wheel scrolls the page until the graph has the focus
   hideEdgesOnViewport: d > 60,
 });
 
-function drawing() {
+function graphStyle() {
   const node = { shape: "round-rectangle", width: "data(width)", height: 30, label: "data(label)",
     "text-valign": "center", "text-halign": "center", "font-size": 13, "font-family": "system-ui, sans-serif",
     color: colour("--ink"), "background-color": colour("--node"), "border-width": 1.2,
@@ -35,31 +35,31 @@ function drawing() {
   ];
 }
 
-// ---- which edges are there: [{i, j, p, open}]
+// ---- visible edges: [{i, j, p, open}]
 
 let shownEdges = new Set();
 
 function drawEdges(list) {
-  const wanted = new Set();
+  const visible = new Set();
   const fresh = [];
   for (const { i, j, p, open } of list) {
     const id = i + (open ? "~" : "-") + j;
-    wanted.add(id);
+    visible.add(id);
     if (cy.getElementById(id).empty()) {
       const data = { id, source: "n" + i, target: "n" + j, i, j, p, bend: bendOf(i, j, open) };
       fresh.push({ group: "edges", data, classes: open ? "open" : "" });
     }
   }
   cy.batch(() => {
-    for (const id of shownEdges) if (!wanted.has(id)) cy.getElementById(id).addClass("away");
-    for (const id of wanted) if (!shownEdges.has(id)) cy.getElementById(id).removeClass("away");
+    for (const id of shownEdges) if (!visible.has(id)) cy.getElementById(id).addClass("away");
+    for (const id of visible) if (!shownEdges.has(id)) cy.getElementById(id).removeClass("away");
     cy.add(fresh);
   });
-  shownEdges = wanted;
+  shownEdges = visible;
   if (chosenNode !== null) spotlight(cy.getElementById("n" + chosenNode));
 }
 
-// ---- hover and choice
+// ---- hover and selection
 
 let chosenNode = null;
 
@@ -80,8 +80,8 @@ function spotlight(target) {
 
 function chooseEdge(i, j) {
   clearSpotlight();
-  const drawn = cy.getElementById(i + "-" + j);
-  if (drawn.nonempty() && !drawn.hasClass("away")) spotlight(drawn);
+  const shown = cy.getElementById(i + "-" + j);
+  if (shown.nonempty() && !shown.hasClass("away")) spotlight(shown);
   byId("node").value = "";
   edgeDetails(i, j);
 }
@@ -101,22 +101,23 @@ function chooseNothing() {
 }
 
 cy.on("mousemove", "edge", ({ originalEvent: at, target }) =>
-  hint(at.clientX, at.clientY, arrow(target.data("i"), target.data("j")), edgeLines(target.data("i"), target.data("j"))));
+  showTooltip(at.clientX, at.clientY, arrow(target.data("i"), target.data("j")),
+    edgeLines(target.data("i"), target.data("j"))));
 cy.on("mousemove", "node", ({ originalEvent: at, target }) =>
-  hint(at.clientX, at.clientY, names[target.data("index")], nodeLines(target.data("index"))));
-cy.on("mouseout", unhint);
+  showTooltip(at.clientX, at.clientY, names[target.data("index")], nodeLines(target.data("index"))));
+cy.on("mouseout", hideTooltip);
 cy.on("tap", "edge", ({ target }) => chooseEdge(target.data("i"), target.data("j")));
 cy.on("tap", "node", ({ target }) => chooseNode(target.data("index")));
 cy.on("tap", (event) => event.target === cy && chooseNothing());
 
-// ---- where the view is
+// ---- zoom and position
 
 let moved = false;
 
-function fitted() {
+function fitView() {
   moved = false;
   cy.fit(undefined, 18);
-  if (cy.zoom() > FITTED) cy.zoom(FITTED);
+  if (cy.zoom() > LARGEST_FIT) cy.zoom(LARGEST_FIT);
   cy.center();
 }
 
@@ -125,29 +126,29 @@ function zoomBy(factor) {
   cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: box.clientWidth / 2, y: box.clientHeight / 2 } });
 }
 
-function sized() {
+function resizeGraph() {
   const { w, h } = cy.elements().boundingBox();
-  const wanted = (h * Math.min(FITTED, box.clientWidth / w)) + 40;
-  box.style.height = Math.round(Math.min(Math.max(wanted, 340), d > 40 ? 920 : 760)) + "px";
+  const height = (h * Math.min(LARGEST_FIT, box.clientWidth / w)) + 40;
+  box.style.height = Math.round(Math.min(Math.max(height, 340), d > 40 ? 920 : 760)) + "px";
   cy.resize();
-  if (!moved) fitted();
+  if (!moved) fitView();
 }
 
 cy.on("tapstart", () => box.focus({ preventScroll: true }));
 cy.on("dragpan scrollzoom pinchzoom", () => { moved = true; });
 box.addEventListener("focus", () => cy.userZoomingEnabled(true));
 box.addEventListener("blur", () => cy.userZoomingEnabled(false));
-box.addEventListener("mouseleave", unhint);
+box.addEventListener("mouseleave", hideTooltip);
 box.addEventListener("keydown", (event) => {
   const steps = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
   if (steps[event.key]) { moved = true; cy.panBy({ x: steps[event.key][0], y: steps[event.key][1] }); }
   else if (event.key === "+" || event.key === "=") zoomBy(1.25);
   else if (event.key === "-") zoomBy(0.8);
-  else if (event.key === "0") fitted();
+  else if (event.key === "0") fitView();
   else if (event.key === "Escape") chooseNothing();
   else return;
   event.preventDefault();
 });
 byId("zoom-in").addEventListener("click", () => zoomBy(1.25));
 byId("zoom-out").addEventListener("click", () => zoomBy(0.8));
-byId("fit").addEventListener("click", fitted);
+byId("fit").addEventListener("click", fitView);

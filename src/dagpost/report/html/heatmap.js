@@ -1,6 +1,6 @@
-// All edge probabilities at once, on a canvas.
+// Heat map of all edge probabilities, on a canvas.
 const heat = byId("heat-map"), heatOrder = byId("heat-order");
-const plan = {}; // order, cell and margins of what was drawn last
+const plan = {}; // order, cell size and margin of the last drawing
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
@@ -9,12 +9,12 @@ function shades() {
   return (p) => low.map((from, k) => Math.round(from + (high[k] - from) * Math.pow(p, 0.85)));
 }
 
-function readable(shade) {
+function textColour(shade) {
   const [r, g, b] = shade.map((v) => (v / 255 <= 0.04 ? v / 3294 : Math.pow((v / 255 + 0.055) / 1.055, 2.4)));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? "#000000" : "#ffffff";
 }
 
-function surface(canvas, width, height) {
+function prepareCanvas(canvas, width, height) {
   const ratio = Math.min(devicePixelRatio || 1, 2);
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -36,7 +36,7 @@ function drawHeat() {
   ruler.font = font(size);
   const margin = labelled ? Math.ceil(Math.max(...labels.map((text) => ruler.measureText(text).width))) + 10 : 6;
   const cell = Math.max(3, Math.min(46, Math.floor((room - margin) / d)));
-  const pen = surface(heat, margin + d * cell + 2, margin + d * cell + 2);
+  const pen = prepareCanvas(heat, margin + d * cell + 2, margin + d * cell + 2);
   const shade = shades();
   order.forEach((i, row) => order.forEach((j, column) => {
     const fill = shade(edge(i, j));
@@ -47,7 +47,7 @@ function drawHeat() {
       pen.font = font(11);
       pen.textAlign = "center";
       pen.textBaseline = "middle";
-      pen.fillStyle = readable(fill);
+      pen.fillStyle = textColour(fill);
       pen.fillText(edge(i, j).toFixed(2), margin + (column + 0.5) * cell, margin + (row + 0.5) * cell);
     }
   }));
@@ -70,7 +70,7 @@ function drawHeat() {
   pen.strokeStyle = colour("--rule");
   pen.strokeRect(margin - 0.5, margin - 0.5, d * cell + 1, d * cell + 1);
   Object.assign(plan, { order, cell, margin });
-  const scale = surface(byId("heat-scale"), 160, 12);
+  const scale = prepareCanvas(byId("heat-scale"), 160, 12);
   for (let x = 0; x < 160; x++) {
     scale.fillStyle = "rgb(" + shade(x / 159).join(",") + ")";
     scale.fillRect(x, 0, 1, 12);
@@ -88,13 +88,13 @@ function makeHeat() {
   drawHeat();
   heatOrder.addEventListener("change", drawHeat);
   heat.addEventListener("mousemove", (event) => {
-    const found = underPointer(event);
-    if (found) hint(event.clientX, event.clientY, arrow(...found), edgeLines(...found));
-    else unhint();
+    const pair = underPointer(event);
+    if (pair) showTooltip(event.clientX, event.clientY, arrow(...pair), edgeLines(...pair));
+    else hideTooltip();
   });
-  heat.addEventListener("mouseleave", unhint);
+  heat.addEventListener("mouseleave", hideTooltip);
   heat.addEventListener("click", (event) => {
-    const found = underPointer(event);
-    if (found) chooseEdge(...found);
+    const pair = underPointer(event);
+    if (pair) chooseEdge(...pair);
   });
 }

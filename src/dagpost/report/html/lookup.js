@@ -1,4 +1,4 @@
-// The numbers of the page. Probabilities come in ten-thousandths, row by row: cause * d + effect.
+// Data of the page. Probabilities are stored in ten-thousandths, row by row: cause * d + effect.
 const content = JSON.parse(byId("content").textContent);
 const { names, labels } = content;
 const d = names.length;

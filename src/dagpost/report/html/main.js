@@ -1,6 +1,6 @@
-// Everything is in place: draw, and draw again when the size, the colours or the paper change.
+// Draw the page, and redraw it when the size or the colour scheme changes or it is printed.
 function redraw() {
-  cy.style(drawing());
+  cy.style(graphStyle());
   drawHeat();
 }
 
@@ -8,23 +8,23 @@ explain();
 makeViews();
 showView();
 makeTables();
-sized();
+resizeGraph();
 makeHeat();
 
 let resizing = 0;
 addEventListener("resize", () => {
   clearTimeout(resizing);
-  resizing = setTimeout(() => { sized(); drawHeat(); }, 120);
+  resizing = setTimeout(() => { resizeGraph(); drawHeat(); }, 120);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-function ontoPaper() {
+function preparePrint() {
   document.documentElement.dataset.print = "";
   redraw();
   byId("graph-print").src = cy.png({ full: true, scale: Math.min(2, 2400 / box.clientWidth), bg: "#ffffff" });
 }
 
-addEventListener("beforeprint", ontoPaper);
+addEventListener("beforeprint", preparePrint);
 addEventListener("afterprint", () => {
   delete document.documentElement.dataset.print;
   redraw();

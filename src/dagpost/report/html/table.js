@@ -1,7 +1,7 @@
-// A table that sorts, searches, shows its rows in portions, and saves them as CSV.
+// A table with sorting, search, paging and CSV download.
 const PORTION = 200;
 
-// A spreadsheet would take these for formulas: an apostrophe keeps them text, as in the exports of dagpost.
+// Spreadsheets read these as formulas: a leading apostrophe keeps them text, as in the exports of dagpost.
 const neutral = (text) => (/^\s*[=+\-@\t\r]/.test(text) ? "'" + text : text);
 const cell = (value) => {
   const text = typeof value === "number" ? String(value) : neutral(value);
@@ -10,7 +10,7 @@ const cell = (value) => {
 
 // columns: {name, csv, value(row), text(row), number, draw(row)}; search looks at the columns that are not numbers
 function sortedTable(place, { columns, rows, file, caption, first }) {
-  let sorted = { column: first, up: false }, found = rows, portion = PORTION;
+  let sorted = { column: first, up: false }, matches = rows, portion = PORTION;
   const search = element("input", { type: "search", "aria-label": "Search " + caption, placeholder: "Search names" });
   const save = element("button", { type: "button" }, "Download CSV");
   const count = element("span", { class: "small", role: "status" });
@@ -25,16 +25,16 @@ function sortedTable(place, { columns, rows, file, caption, first }) {
     });
     return element("th", { scope: "col", class: column.number ? "number" : "" }, button);
   });
-  const shell = element("table", { "aria-label": caption }, element("thead", {}, element("tr", {}, ...heads)), body);
+  const table = element("table", { "aria-label": caption }, element("thead", {}, element("tr", {}, ...heads)), body);
   place.append(element("div", { class: "toolbar table-tools" }, search, save, count),
-    element("div", { class: "rows" }, shell), element("p", { class: "table-tools" }, more));
+    element("div", { class: "rows" }, table), element("p", { class: "table-tools" }, more));
 
   function refresh() {
-    const wanted = search.value.trim().toLocaleLowerCase();
+    const query = search.value.trim().toLocaleLowerCase();
     const texts = columns.filter((column) => !column.number);
-    found = rows.filter((row) => !wanted || texts.some((c) => c.value(row).toLocaleLowerCase().includes(wanted)));
+    matches = rows.filter((row) => !query || texts.some((c) => c.value(row).toLocaleLowerCase().includes(query)));
     const { value } = columns[sorted.column], sign = sorted.up ? 1 : -1;
-    found.sort((a, b) => {
+    matches.sort((a, b) => {
       const x = value(a), y = value(b);
       return sign * (typeof x === "number" ? x - y : x.localeCompare(y));
     });
@@ -46,17 +46,19 @@ function sortedTable(place, { columns, rows, file, caption, first }) {
   }
 
   function fill() {
-    const shown = found.slice(0, portion);
+    const shown = matches.slice(0, portion);
     body.replaceChildren(...shown.map((row) => element("tr", {}, ...columns.map((column) =>
       element("td", { class: column.number ? "number" : "" }, column.draw ? column.draw(row) : column.text(row))))));
-    count.textContent = shown.length + " of " + found.length + " rows" + (found.length < rows.length ? " found" : "");
-    more.hidden = shown.length === found.length;
+    const found = matches.length < rows.length ? " found" : "";
+    count.textContent = shown.length + " of " + matches.length + " rows" + found;
+    more.hidden = shown.length === matches.length;
   }
 
   search.addEventListener("input", () => { portion = PORTION; refresh(); });
   more.addEventListener("click", () => { portion += PORTION; fill(); });
   save.addEventListener("click", () => {
-    const lines = [columns.map((column) => column.csv), ...found.map((row) => columns.map((c) => cell(c.value(row))))];
+    const cells = matches.map((row) => columns.map((column) => cell(column.value(row))));
+    const lines = [columns.map((column) => column.csv), ...cells];
     download(file, lines.map((line) => line.join(",")).join("\n") + "\n");
   });
   refresh();

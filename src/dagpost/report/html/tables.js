@@ -12,11 +12,11 @@ function bar(p) {
   const filled = element("i");
   filled.style.width = 100 * p + "%";
   const out = document.createDocumentFragment();
-  out.append(element("span", { class: "bar", "aria-hidden": "true" }, filled), three(p));
+  out.append(element("span", { class: "bar", "aria-hidden": "true" }, filled), fixed3(p));
   return out;
 }
 
-const number = (name, csv, value) => ({ name, csv, number: true, value, text: (row) => three(value(row)) });
+const number = (name, csv, value) => ({ name, csv, number: true, value, text: (row) => fixed3(value(row)) });
 const causeAndEffect = [
   { name: "cause", csv: "cause", value: ([i]) => names[i], draw: ([i, j]) => link(i, j) },
   { name: "effect", csv: "effect", value: ([, j]) => names[j], text: ([, j]) => names[j] },

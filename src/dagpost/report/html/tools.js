@@ -2,16 +2,15 @@
 const byId = (id) => document.getElementById(id);
 
 function element(tag, attributes, ...children) {
-  const made = document.createElement(tag);
+  const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value);
+    node.setAttribute(name, value);
   }
-  for (const child of children) made.append(child); // a string becomes a text node
-  return made;
+  for (const child of children) node.append(child); // a string becomes a text node
+  return node;
 }
 
-const three = (p) => p.toFixed(3);
+const fixed3 = (p) => p.toFixed(3);
 const compact = (value) => String(Number(value.toPrecision(3)));
 
 function colour(name) {

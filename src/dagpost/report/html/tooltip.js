@@ -1,7 +1,7 @@
-// A few numbers beside the pointer.
+// Tooltip with a few numbers beside the pointer.
 const tooltip = byId("tooltip");
 
-function hint(x, y, title, lines) {
+function showTooltip(x, y, title, lines) {
   tooltip.replaceChildren(element("b", {}, title), ...lines.map((line) => element("div", {}, line)));
   tooltip.hidden = false;
   const box = tooltip.getBoundingClientRect();
@@ -11,25 +11,26 @@ function hint(x, y, title, lines) {
   tooltip.style.top = Math.max(4, top) + "px";
 }
 
-function unhint() {
+function hideTooltip() {
   tooltip.hidden = true;
 }
 
 function edgeLines(i, j) {
-  const lines = ["this direction " + three(edge(i, j)), "the other direction " + three(edge(j, i)),
-    "either way " + three(edge(i, j) + edge(j, i))];
-  const found = effect(i, j);
-  if (found) lines.push("effect " + interval(found));
+  const lines = ["this direction " + fixed3(edge(i, j)), "the other direction " + fixed3(edge(j, i)),
+    "either way " + fixed3(edge(i, j) + edge(j, i))];
+  const row = effect(i, j);
+  if (row) lines.push("effect " + interval(row));
   if (known(i, j)) lines.push(known(i, j));
   return lines;
 }
 
 function nodeLines(j) {
-  const likely = (of) => of.filter(([, p]) => p >= 0.05).slice(0, 4).map(([k, p]) => names[k] + " " + three(p)).join(", ");
+  const likely = (neighbours) => neighbours.filter(([, p]) => p >= 0.05).slice(0, 4)
+    .map(([k, p]) => names[k] + " " + fixed3(p)).join(", ");
   return ["causes: " + (likely(causesOf(j)) || "none likely"), "effects: " + (likely(effectsOf(j)) || "none likely")];
 }
 
 const others = (j) => names.map((_, k) => k).filter((k) => k !== j);
 const causesOf = (j) => others(j).map((k) => [k, edge(k, j)]).sort((a, b) => b[1] - a[1]);
 const effectsOf = (j) => others(j).map((k) => [k, edge(j, k)]).sort((a, b) => b[1] - a[1]);
-addEventListener("keydown", (event) => event.key === "Escape" && unhint());
+addEventListener("keydown", (event) => event.key === "Escape" && hideTooltip());

@@ -1,12 +1,12 @@
-// What the graph shows: all edges above the slider, the consensus graph, or one class of equivalent graphs.
+// Views of the graph: edges above the threshold, the consensus graph, or one equivalence class.
 const slider = byId("threshold"), view = byId("view"), ranked = allEdges();
 
 const graphs = [
   { title: "Consensus graph", short: "consensus graph", directed: content.consensus, open: [] },
-  ...content.classes.map((found, k) => ({
-    title: "Class " + (k + 1) + ": probability " + three(found.probability),
-    short: "class " + (k + 1) + " (probability " + three(found.probability) + ")",
-    directed: found.directed, open: found.open,
+  ...content.classes.map((item, k) => ({
+    title: "Class " + (k + 1) + ": probability " + fixed3(item.probability),
+    short: "class " + (k + 1) + " (probability " + fixed3(item.probability) + ")",
+    directed: item.directed, open: item.open,
   })),
 ];
 
@@ -18,8 +18,8 @@ function showView() {
   byId("threshold-value").textContent = Number(slider.value).toFixed(2);
   let list;
   if (chosen) {
-    const drawn = (open) => ([i, j]) => ({ i, j, p: open ? edge(i, j) + edge(j, i) : edge(i, j), open });
-    list = [...chosen.directed.map(drawn(false)), ...chosen.open.map(drawn(true))];
+    const toEdge = (open) => ([i, j]) => ({ i, j, p: open ? edge(i, j) + edge(j, i) : edge(i, j), open });
+    list = [...chosen.directed.map(toEdge(false)), ...chosen.open.map(toEdge(true))];
   } else {
     const end = ranked.findIndex(([i, j]) => content.edges[i * d + j] < threshold);
     list = ranked.slice(0, end < 0 ? ranked.length : end).map(([i, j]) => ({ i, j, p: edge(i, j), open: false }));
@@ -44,7 +44,7 @@ function makeViews() {
   byId("node").addEventListener("change", ({ target }) =>
     target.value === "" ? chooseNothing() : chooseNode(Number(target.value)));
   const best = content.classes[0].probability;
-  if (best < 0.05) byId("graphs-note").textContent = "No class stands out here: the most probable has " + three(best) + ".";
+  if (best < 0.05) byId("graphs-note").textContent = "No class stands out here: the most probable has " + fixed3(best) + ".";
   byId("graph-list").append(...graphs.map(card));
 }
 
