@@ -124,7 +124,7 @@ def _executor(
     if cluster is not None:
         return studies.cluster(cluster)
     if together is not None:
-        from dagpost.studies.together import together as joined
+        from dagpost.studies.batched import together as joined
 
         return joined(together)
     return studies.processes(cores() if workers is None else workers)

@@ -5,7 +5,7 @@ import pytest
 from dagpost.errors import InputError
 from dagpost.studies import STUDIES, Scale, Task, chosen
 from dagpost.studies.runner import perform
-from dagpost.studies.together import groups, together
+from dagpost.studies.batched import groups, together
 
 
 def test_tasks_are_grouped_by_what_they_share():
@@ -56,5 +56,5 @@ def test_a_failure_is_told_for_the_task_that_failed(monkeypatch):
     def refuse(data, *arguments, **options):
         return [InputError("no such luck") for _ in data]
 
-    monkeypatch.setattr("dagpost.studies.together.infer_together", refuse)
+    monkeypatch.setattr("dagpost.studies.batched.infer_together", refuse)
     assert [r["failed"] for _, r in together(5)(tasks)] == ["InputError: no such luck"] * 2
