@@ -44,7 +44,7 @@ _HOMES = {
     "Checkpoint": "inference.checkpoints",
     "Interrupted": "inference.checkpoints",
     "StructureLearner": "interfaces.scikit_learn",
-    "to_pgmpy": "interfaces.scikit_learn",
+    "to_pgmpy": "interfaces.pgmpy",
     "write_report": "report",
     "InputError": "errors",
 }
@@ -108,7 +108,8 @@ if TYPE_CHECKING:
     from dagpost.inference.exact import ExactPosterior, exact
     from dagpost.inference.fit import fit
     from dagpost.inference.history import History
-    from dagpost.interfaces.scikit_learn import StructureLearner, to_pgmpy
+    from dagpost.interfaces.pgmpy import to_pgmpy
+    from dagpost.interfaces.scikit_learn import StructureLearner
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform
