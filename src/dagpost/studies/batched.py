@@ -1,4 +1,4 @@
-"""Tasks of DiBS, M-MC³ and G-MC³ that differ in data or restart alone, run as one: a GPU has room for many."""
+"""Executor that batches tasks of DiBS, M-MC³ and G-MC³ which differ in data or restart alone, to fill a GPU."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.posterior import Posterior
 from dagpost.priors import as_prior
 from dagpost.studies.experiments import MEASURES
-from dagpost.studies.experiments.fitting import Fitted, model_of, options_of, told
+from dagpost.studies.experiments.fitting import Fitted, label_posteriors, model_of, options_of
 from dagpost.studies.runner import Executor, Results, perform
-from dagpost.studies.task import Task, words
+from dagpost.studies.task import Task, canonical_json
 
 PRESETS = {"dibs-paper": paper_settings, "dibs": default_settings}
 JOINT: dict[str, Literal["m", "g"]] = {"m-mc3": "m", "g-mc3": "g"}
 SHARE = 0.4
-"""Of the device's memory for the intermediate values of a step."""
+"""Share of the device's memory for the intermediate values of a step."""
 
 
-class Asked(NamedTuple):
-    """What the measure of a task wants fitted."""
+class FitRequest(NamedTuple):
+    """Arguments with which the measure of a task calls its `Fits` function."""
 
     data: Dataset
     run: Mapping[str, Any]
@@ -36,72 +36,80 @@ class Asked(NamedTuple):
     seed: int
 
 
-def together(most: int) -> Executor:
-    """At most that many tasks at once, in this process; those that cannot be joined one by one."""
+def batched(size: int) -> Executor:
+    """Return an executor that runs tasks in batches, in this process; those that cannot be batched run one by one.
+
+    Parameters
+    ----------
+    size
+        Maximum number of tasks in a batch.
+    """
 
     def run(tasks: Sequence[Task]) -> Results:
-        for group in groups(tasks, most):
-            yield from _performed(group)
+        for batch in batches(tasks, size):
+            yield from _perform_batch(batch)
 
     return run
 
 
-def groups(tasks: Sequence[Task], most: int) -> Iterator[list[Task]]:
-    """Those that can be run as one, at most so many each."""
-    alike: dict[str, list[Task]] = {}
+def batches(tasks: Sequence[Task], size: int) -> Iterator[list[Task]]:
+    """Yield batches of at most `size` tasks that can run as one."""
+    groups: dict[str, list[Task]] = {}
     for task in tasks:
-        alike.setdefault(_alike(task), []).append(task)
-    for group in alike.values():
-        for first in range(0, len(group), most):
-            yield group[first : first + most]
+        groups.setdefault(_batch_key(task), []).append(task)
+    for group in groups.values():
+        for first in range(0, len(group), size):
+            yield group[first : first + size]
 
 
-def _alike(task: Task) -> str:
-    """Equal for tasks that can be run as one."""
+def _batch_key(task: Task) -> str:
+    """Return a text that is equal for tasks that can run as one."""
     if task.run["method"] not in (*PRESETS, *JOINT) or task.kind == "wall-time":
         return task.identity
     data = {name: value for name, value in task.data.items() if name != "set"}
     run = {name: value for name, value in task.run.items() if name != "restart"}
-    return words([task.kind, data, run])
+    return canonical_json([task.kind, data, run])
 
 
-def _performed(tasks: Sequence[Task]) -> Results:
+def _perform_batch(tasks: Sequence[Task]) -> Results:
+    """Yield each task of a batch with its result; the time of the joint run is divided equally among them."""
     if len(tasks) == 1:
         yield tasks[0], perform(tasks[0])
         return
     began = time.perf_counter()
-    fitted = list(_fitted([_asked(task) for task in tasks]))
+    fits = list(_fit_batch([_fit_request(task) for task in tasks]))
     share = (time.perf_counter() - began) / len(tasks)
-    for task, found in zip(tasks, fitted):
-        result = perform(task, lambda *_, found=found: found)
+    for task, fitted in zip(tasks, fits):
+        result = perform(task, lambda *_, fitted=fitted: fitted)
         yield task, result | ({"seconds": round(result["seconds"] + share, 3)} if "seconds" in result else {})
 
 
-def _asked(task: Task) -> Asked:
-    asked: list[Asked] = []
+def _fit_request(task: Task) -> FitRequest:
+    """Return the arguments with which the measure of a task would call `fit_run`."""
+    requests: list[FitRequest] = []
 
-    def listening(*arguments: Any) -> Iterator[Fitted]:
-        asked.append(Asked(*arguments))
+    def record(*arguments: Any) -> Iterator[Fitted]:
+        requests.append(FitRequest(*arguments))
         return iter(())
 
-    list(MEASURES[task.kind](task, listening))
-    return asked[0]
+    list(MEASURES[task.kind](task, record))
+    return requests[0]
 
 
-def _fitted(asked: Sequence[Asked]) -> Iterator[Iterator[Fitted]]:
-    """The posteriors of each, as `fitted` would give them."""
-    seen: list[list[Snapshot]] = [[] for _ in asked]
-    outcomes = _sampled(asked) if asked[0].run["method"] in JOINT else _transported(asked, seen)
-    for one, outcome, snapshots in zip(asked, outcomes, seen):
+def _fit_batch(requests: Sequence[FitRequest]) -> Iterator[Iterator[Fitted]]:
+    """Yield the posteriors of each request, as `fit_run` would; consuming those of a failed one raises its error."""
+    seen: list[list[Snapshot]] = [[] for _ in requests]
+    outcomes = _run_joint_mc3(requests) if requests[0].run["method"] in JOINT else _run_dibs(requests, seen)
+    for one, outcome, snapshots in zip(requests, outcomes, seen):
         if isinstance(outcome, Posterior | AllCyclic):
-            yield told(one.data, one.run, one.prior, outcome, snapshots)
+            yield label_posteriors(one.data, one.run, one.prior, outcome, snapshots)
         else:
-            yield _raised(outcome)
+            yield _raise(outcome)
 
 
-def _transported(asked: Sequence[Asked], seen: list[list[Snapshot]]) -> Sequence[Outcome]:
-    """By DiBS; `seen` takes the snapshots that are asked for."""
-    data, run, prior, _ = asked[0]
+def _run_dibs(requests: Sequence[FitRequest], seen: list[list[Snapshot]]) -> Sequence[Outcome]:
+    """Return the outcomes of DiBS; snapshots of the steps that the tasks record are appended to `seen`."""
+    data, run, prior, _ = requests[0]
     model, options = model_of(run), options_of(run)
     particles = options.pop("particles")
     options.setdefault("memory_limit", _memory())
@@ -110,28 +118,29 @@ def _transported(asked: Sequence[Asked], seen: list[list[Snapshot]]) -> Sequence
     if "record" in run:
         watch = {"callback": lambda number, snapshot: seen[number].append(snapshot), "watched": run["record"]}
     return infer_together(
-        [one.data for one in asked], model, as_prior(prior), settings, seeds=[one.seed for one in asked],
+        [one.data for one in requests], model, as_prior(prior), settings, seeds=[one.seed for one in requests],
         particles=particles, method=run["method"], progress=False, **watch,
     )  # fmt: skip
 
 
-def _sampled(asked: Sequence[Asked]) -> Sequence[Outcome]:
-    """By M-MC³ or G-MC³."""
-    _, run, prior, _ = asked[0]
+def _run_joint_mc3(requests: Sequence[FitRequest]) -> Sequence[Outcome]:
+    """Return the outcomes of M-MC³ or G-MC³."""
+    _, run, prior, _ = requests[0]
     options = options_of(run)
     particles = options.pop("particles")
     return joint_mc3_together(
-        [one.data for one in asked], model_of(run), as_prior(prior), seeds=[one.seed for one in asked],
+        [one.data for one in requests], model_of(run), as_prior(prior), seeds=[one.seed for one in requests],
         variant=JOINT[run["method"]], particles=particles, thinning=Thinning(**options), progress=False,
     )  # fmt: skip
 
 
-def _raised(error: InputError | RunError) -> Iterator[Fitted]:
+def _raise(error: InputError | RunError) -> Iterator[Fitted]:
+    """Return an iterator that raises the error when it is consumed."""
     raise error
     yield
 
 
 def _memory() -> float:
-    """GiB."""
-    known = jax.devices()[0].memory_stats() or {}
-    return max(2.0, SHARE * known.get("bytes_limit", 0) / 2**30)
+    """Return the GiB for intermediate values; 2 where the device does not report its memory."""
+    statistics = jax.devices()[0].memory_stats() or {}
+    return max(2.0, SHARE * statistics.get("bytes_limit", 0) / 2**30)
