@@ -63,10 +63,10 @@ def _lock(folder: Path) -> Iterator[None]:
             f"{_shown(folder)}: cannot be written to ({error.strerror}): give another folder with --out"
         ) from None
     try:
-        if not hold(handle) or os.fstat(handle).st_nlink == 0:  # or its holder unlinked it between open and lock
-            holder = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
+        if not hold(handle) or os.fstat(handle).st_nlink == 0:  # or its holder removed it between our two calls
+            who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
             raise InputError(
-                f"{_shown(folder)}: another dagpost (process {printable(holder)}) is writing there: "
+                f"{_shown(folder)}: another dagpost (process {printable(who)}) is writing there: "
                 "wait for it, or give another folder with --out"
             )
         os.ftruncate(handle, 0)
