@@ -20,7 +20,7 @@ import pandas as pd
 from paired import RESULTS
 
 import dagpost as dp
-from dagpost.studies import STUDIES, Scale, Task, chosen
+from dagpost.studies import STUDIES, Scale, Task, select_tasks
 from dagpost.studies.experiments import MEASURES
 from dagpost.studies.experiments.fitting import Fitted
 from dagpost.studies.numbers import Tables, matching
@@ -44,7 +44,7 @@ def started_away(data: dp.Dataset, run: Mapping[str, Any], prior: str, seed: int
 
 
 def tasks_of(study: str, sets: int) -> list[Task]:
-    tasks = chosen(STUDIES[study].tasks(Scale(sets)), ["model=linear", "method=dibs-paper"])
+    tasks = select_tasks(STUDIES[study].tasks(Scale(sets)), ["model=linear", "method=dibs-paper"])
     return [t for t in tasks if t.data.get("graphs") in (None, "erdos-renyi")]
 
 

@@ -1,6 +1,8 @@
-"""The figures of the documentation, one call each.
+"""Draw the figures of the documentation, one call each.
 
-python examples/figures.py [FOLDER]      pictures go to the folder, or to a temporary one
+    python examples/figures.py [FOLDER]
+
+Pictures go to the folder, or to a temporary one.
 """
 
 import sys
@@ -16,15 +18,16 @@ TABLE = Path(__file__).parent / "tables" / "cells.csv"
 
 
 def draw(folder: Path) -> None:
+    """Infer the posteriors and write a picture of each kind."""
     sachs = dp.exact(dp.sachs(condition="anti-CD3/CD28").standardised(), model="bge")
-    whole = dp.exact(dp.sachs().standardised(), model="bge")
+    all_conditions = dp.exact(dp.sachs().standardised(), model="bge")
     cells = dp.read_table(TABLE).standardised()
     history = dp.History()
     dibs = dp.fit(cells, model="bge", method="dibs", steps=400, every=5, moves=1000, callback=history)
     sampled = dp.fit(cells, model="bge", precision=0.02)
     figures = {
         "sachs.png": dp.plot.graph(sachs),
-        "heat_map.png": dp.plot.heat_map(whole),
+        "heat_map.png": dp.plot.heat_map(all_conditions),
         "edge_intervals.png": dp.plot.edge_intervals(dibs, top=15),
         "effects.png": dp.plot.effects(sampled, top=6),
         "evolution.png": dp.plot.evolution(history, names=dibs.names),

@@ -1,4 +1,4 @@
-"""A first session: a CSV with awkward names, what is known beforehand, a run that is stopped and goes on, answers.
+"""A first session: a CSV with awkward names, prior knowledge, queries, and a run that is stopped and resumed.
 
     python examples/first_session.py [FOLDER]
 
@@ -21,17 +21,18 @@ max_parents = 3
 """
 
 
-def stopped_after(steps: int):
-    """Ctrl-C, as it were."""
+def interrupt_after(steps: int):
+    """Return a callback that raises what Ctrl-C would."""
 
-    def look(snapshot) -> None:
+    def callback(snapshot) -> None:
         if snapshot.step >= steps:
             raise KeyboardInterrupt
 
-    return look
+    return callback
 
 
 def session(folder: Path) -> None:
+    """Run the session in a folder."""
     sim = dp.simulate("linear", nodes=6, observations=150, seed=3, interventional_sets=0)
     table = sim.train.frame().set_axis(NAMES, axis=1)
     table.to_csv(folder / "cells.csv", index=False)
@@ -48,18 +49,21 @@ def session(folder: Path) -> None:
     print("\nconsensus:", ", ".join(post.edges_of(post.consensus_graph())))
     effect = post.with_data(dp.Dataset(table)).effect("dose (mg/kg)", "=survival")
     low, high = effect.interval
-    print(f"effect of a unit of dose on survival: {effect.mean:.2f} ({low:.2f} to {high:.2f}), none: {effect.zero:.2f}")
+    print(
+        f"effect of one unit of dose on survival: {effect.mean:.2f} ({low:.2f} to {high:.2f}), "
+        f"probability of no effect {effect.zero:.2f}"
+    )
 
     options = {"model": "bge", "method": "dibs", "steps": 60, "particles": 8, "every": 10, "moves": 100, "seed": 1}
-    undisturbed = dp.fit(table, **options)
+    uninterrupted = dp.fit(table, **options)
     state = folder / "state"
     try:
-        dp.fit(table, checkpoint=state, callback=stopped_after(30), **options)
+        dp.fit(table, checkpoint=state, callback=interrupt_after(30), **options)
     except KeyboardInterrupt:
-        print("\nstopped after 30 steps; going on")
+        print("\nstopped after 30 steps; resuming")
     resumed = dp.fit(table, checkpoint=state, resume=True, **options)
-    same = bool((resumed.graphs == undisturbed.graphs).all())
-    print("the resumed run ends where an undisturbed one does, bit for bit:", same)
+    same = bool((resumed.graphs == uninterrupted.graphs).all())
+    print("the resumed run gives the result of an uninterrupted one, bit for bit:", same)
     assert same
 
 

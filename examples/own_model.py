@@ -1,4 +1,4 @@
-"""A model of your own: linear effects with heavy-tailed (Laplace) noise, in one small class.
+"""A user-defined model: linear effects with heavy-tailed (Laplace) noise, in one small class.
 
 It has no closed-form evidence, but it scores soft and hard graphs, handles interventions, evaluates
 held-out data and simulates, like the models that ship with the library.

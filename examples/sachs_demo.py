@@ -1,6 +1,8 @@
-"""The protein-signalling network of Sachs et al., exactly: 11 proteins, 7,466 cells, no sampling error.
+"""The exact posterior of the protein-signalling network of Sachs et al.: 11 proteins, 7,466 cells, no sampling error.
 
-python examples/sachs_demo.py [FOLDER]      with a folder, results are written there
+    python examples/sachs_demo.py [FOLDER]
+
+With a folder, results are written there.
 """
 
 import sys
@@ -19,12 +21,12 @@ def main() -> None:
     print(f"exact posterior over all DAGs on {data.nodes} nodes in {time.perf_counter() - started:.1f} s")
     print(f"log evidence {post.log_evidence:.1f}, expected number of edges {post.expected_edges:.1f}\n")
     table = post.edge_table()
-    sure = table[table.probability > 0.99]
-    print(f"{len(sure)} edges with probability above 0.99:")
-    print("  " + "\n  ".join(f"{cause} -> {effect}" for cause, effect in zip(sure.cause, sure.effect)))
+    certain = table[table.probability > 0.99]
+    print(f"{len(certain)} edges with probability above 0.99:")
+    print("  " + "\n  ".join(f"{cause} -> {effect}" for cause, effect in zip(certain.cause, certain.effect)))
     print("undecided edges:")
-    open_ = table[(table.probability > 0.1) & (table.probability <= 0.99)]
-    for row in open_.head(12).itertuples():
+    undecided = table[(table.probability > 0.1) & (table.probability <= 0.99)]
+    for row in undecided.head(12).itertuples():
         print(f"  {row.cause} -> {row.effect}: {row.probability:.2f}")
     print("\nagainst the consensus graphs (aligned by name):")
     for name in ("sachs20", "bnlearn"):
@@ -42,7 +44,7 @@ def main() -> None:
 
 
 def write(post: dp.Posterior, folder: Path) -> None:
-    """The edge table, the posterior, the interactive report, and a figure where matplotlib is installed."""
+    """Write the edge table, the posterior, the interactive report and, with matplotlib, a figure."""
     folder.mkdir(parents=True, exist_ok=True)
     table = post.edge_table()
     post.export(folder / "edges.csv", overwrite=True)

@@ -52,7 +52,7 @@ _HOMES = {
     "Checkpoint": "inference.checkpoints",
     "Interrupted": "inference.checkpoints",
     "StructureLearner": "interfaces.scikit_learn",
-    "to_pgmpy": "interfaces.scikit_learn",
+    "to_pgmpy": "interfaces.pgmpy",
     "write_report": "report",
     "InputError": "errors",
 }
@@ -130,7 +130,8 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.joint import JointMc3
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
-    from dagpost.interfaces.scikit_learn import StructureLearner, to_pgmpy
+    from dagpost.interfaces.pgmpy import to_pgmpy
+    from dagpost.interfaces.scikit_learn import StructureLearner
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform

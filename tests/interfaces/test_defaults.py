@@ -11,12 +11,12 @@ DATA = dp.simulate(nodes=4, observations=50, seed=1).train
 
 
 def test_everything_is_said_that_was_not_asked_for():
-    assert set(assume(DATA).said) == {"units", "model", "prior", "method", "rows"}
+    assert set(assume(DATA).messages) == {"units", "model", "prior", "method", "rows"}
     asked = assume(DATA, "linear", "uniform", "exact", noise=0.1, standardise=False)
-    assert set(asked.said) == {"rows"}
+    assert set(asked.messages) == {"rows"}
     assert asked.data is DATA and asked.model == dp.LinearGaussian() and asked.prior == dp.Uniform()
-    assert "noise" in assume(DATA, "mlp").said and assume(DATA, "mlp").model.noise_variance is None
-    assert "noise" not in assume(DATA, "bge").said
+    assert "noise" in assume(DATA, "mlp").messages and assume(DATA, "mlp").model.noise_variance is None
+    assert "noise" not in assume(DATA, "bge").messages
 
 
 def test_units_leave_no_trace():
@@ -29,13 +29,13 @@ def test_units_leave_no_trace():
 
 def test_standardised_data_stay_as_they_are():
     scaled = DATA.standardised()
-    assert assume(scaled).data is scaled and "units" not in assume(scaled).said
+    assert assume(scaled).data is scaled and "units" not in assume(scaled).messages
 
 
 def test_two_valued_columns_are_mentioned():
     values = DATA.values.copy()
     values[:, 2] = values[:, 2] > 0
-    assert "'x2'" in assume(dp.Dataset(values)).said["columns"]
+    assert "'x2'" in assume(dp.Dataset(values)).messages["columns"]
 
 
 def test_settings():

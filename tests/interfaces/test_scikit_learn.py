@@ -1,7 +1,5 @@
 """scikit-learn's own checks, and what the learner adds to them."""
 
-import itertools
-
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -54,22 +52,3 @@ def test_interventions_and_options_reach_the_method():
     )
     with pytest.raises(InputError, match="unknown model 'liner'"):
         dp.StructureLearner("liner").fit(FRAME)
-
-
-@pytest.mark.oracle
-def test_pgmpy():
-    pytest.importorskip("pgmpy")
-    learner = dp.StructureLearner(method="exact").fit(FRAME.rename(columns={"raf": "raf, β 2"}))
-    network, graph = dp.to_pgmpy(learner), learner.causal_graph_
-    assert set(network.nodes()) == set(graph.nodes) and set(network.edges()) == set(graph.edges) != set()
-    for one, other in itertools.combinations(graph.nodes, 2):
-        for given in ([], *([node] for node in graph.nodes - {one, other})):
-            separated = nx.is_d_separator(graph, {one}, {other}, set(given))
-            assert network.is_dconnected(one, other, observed=given) != separated
-    assert set(dp.to_pgmpy(learner.posterior_).edges()) == set(graph.edges)
-
-
-def test_without_pgmpy(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pgmpy.base", None)
-    with pytest.raises(InputError, match="pip install pgmpy"):
-        dp.to_pgmpy(dp.fit(FRAME, method="exact"))

@@ -12,9 +12,9 @@ from dagpost.graphs import essential_graph
 from dagpost.studies import STUDIES, Scale, Task
 from dagpost.studies.dibs_lib import as_posterior
 from dagpost.studies.experiments import MEASURES, fitting
-from dagpost.studies.experiments.fitting import fitted, model_of, options_of
+from dagpost.studies.experiments.fitting import fit_run, model_of, options_of
 from dagpost.studies.experiments.sachs import FILE_ORDER, distance, measurements, references
-from dagpost.studies.experiments.synthetic import scores, simulated
+from dagpost.studies.experiments.synthetic import scores, simulation_of
 from dagpost.studies.runner import perform
 from dagpost.studies.tables import AS_PUBLISHED
 
@@ -39,9 +39,9 @@ def test_a_synthetic_task_is_a_fit_and_its_metrics():
 @pytest.mark.slow
 def test_both_weightings_and_steps_on_the_way():
     """What a run of 40 steps looked like after 20 is what a run of 20 steps gives."""
-    data = simulated(Task("synthetic", DATA, {})).train
+    data = simulation_of(Task("synthetic", DATA, {})).train
     run = {"model": "linear", "method": "dibs-paper", "particles": 4, "record": [20, 40]}
-    long = list(fitted(data, {**run, "options": {"steps": 40, "cyclic": "repair"}}, "erdos-renyi", 3))
+    long = list(fit_run(data, {**run, "options": {"steps": 40, "cyclic": "repair"}}, "erdos-renyi", 3))
     assert [(f.columns["method"], f.columns["steps"], f.columns["final"]) for f in long] == [
         ("dibs-paper", 20, False),
         ("dibs-paper+", 20, False),
@@ -103,9 +103,9 @@ def test_where_every_particle_has_a_cycle_nothing_is_known(monkeypatch):
         raise AllCyclic("all particles have a cycle")
 
     monkeypatch.setattr(fitting, "to_posterior", refuse)
-    data = simulated(Task("synthetic", DATA, {}))
+    data = simulation_of(Task("synthetic", DATA, {}))
     snapshot = SimpleNamespace(z=np.zeros((2, 5, 5, 2)))
-    post = fitting._at(snapshot, data.train, dp.LinearGaussian(), "erdos-renyi", {"particles": 2})
+    post = fitting._posterior_at(snapshot, data.train, dp.LinearGaussian(), "erdos-renyi", {"particles": 2})
     assert post is None and set(scores(post, data, "dibs-paper").values()) == {None}
 
 
@@ -171,7 +171,7 @@ def test_wall_times_are_scaled_to_the_published_steps(monkeypatch):
             callback(SimpleNamespace(step=step))
         clock[0] += 30.0  # what a run does at its end
 
-    monkeypatch.setattr(wall_time, "_timed", timed)
+    monkeypatch.setattr(wall_time, "_time_fit", timed)
     (row,) = wall_time.wall_time(task)
     assert row["minutes"] == pytest.approx(3000 * 0.25 / 60) and row["compiling"] == 4.0 and row["scaled"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dagpost.errors import InputError
-from dagpost.studies import Scale, Store, collect, renew_page
+from dagpost.studies import Scale, Store, collect, update_page
 from dagpost.studies.experiments import STUDIES
 from dagpost.studies.study import Study
 
@@ -28,24 +28,24 @@ def test_tables_are_put_between_marks_and_text_stays(results, tmp_path):
     page.write_text(
         "# Results\n\nbefore\n\n<!-- study four-node -->\nold\n<!-- end four-node -->\n\nafter: why it differs\n"
     )
-    assert renew_page(page, results) == ["four-node"]
+    assert update_page(page, results) == ["four-node"]
     text = page.read_text()
     assert text.startswith("# Results\n\nbefore\n") and text.endswith("after: why it differs\n")
     assert "old" not in text and "| x1 → x0 → x2 | 0.312 | 0.298 | 1 |" in text
     assert "(../results/four-node/figure.png)" in text and "abacus, 2 cores (1 tasks)" in text
     assert "`dagpost study four-node --seeds 30`, 1 of 121 tasks" in text
-    renew_page(page, results)
+    update_page(page, results)
     assert page.read_text() == text  # again: nothing changes
 
 
 def test_a_study_without_a_block_gets_a_section_and_one_without_results_none(results, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# Results\n")
-    renew_page(page, results)
+    update_page(page, results)
     text = page.read_text()
     assert text.count("## ") == 1 and "## Four nodes, against the exact posterior\n\n<!-- study four-node -->" in text
 
 
 def test_a_page_that_is_not_there(results, tmp_path):
     with pytest.raises(InputError, match="no such page"):
-        renew_page(tmp_path / "missing.md", results)
+        update_page(tmp_path / "missing.md", results)

@@ -12,7 +12,7 @@ from dagpost.errors import InputError
 from dagpost.studies.comparisons import accuracy, comparison, dibs_lib_times, everywhere, missing_runs
 from dagpost.studies.experiments.synthetic import particles_of
 from dagpost.studies.numbers import Tables
-from dagpost.studies.page import render, renewed_text
+from dagpost.studies.page import render, update_text
 from tests.documentation import ROOT
 
 RESULTS, BENCHMARKS = ROOT / "results", ROOT / "benchmarks" / "results"
@@ -52,7 +52,7 @@ def typed_numbers(template: str) -> list[str]:
 def test_pages_are_those_of_the_committed_tables(page):
     path = ROOT / page
     text = path.read_text(encoding="utf-8")
-    assert renewed_text(text, RESULTS, path.parent)[0] == text, "run `make page`"
+    assert update_text(text, RESULTS, path.parent)[0] == text, "run `make page`"
 
 
 def test_nobody_typed_a_number():

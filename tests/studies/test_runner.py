@@ -10,7 +10,18 @@ import time
 import pytest
 
 from dagpost.errors import InputError
-from dagpost.studies import STUDIES, Scale, Store, chosen, cluster, collect, here, numbered, processes, run
+from dagpost.studies import (
+    STUDIES,
+    Scale,
+    Store,
+    cluster,
+    collect,
+    processes,
+    run,
+    select_tasks,
+    serial,
+    tasks_by_index,
+)
 from dagpost.studies.experiments import MEASURES
 from dagpost.studies.runner import Failure
 
@@ -20,7 +31,7 @@ FILES = ("table.csv", "table.md", "figure.png")
 
 
 def tasks():
-    return chosen(STUDY.tasks(SMOKE), CHEAP)
+    return select_tasks(STUDY.tasks(SMOKE), CHEAP)
 
 
 def table(store):
@@ -41,7 +52,7 @@ def test_stopped_after_any_task_and_started_again_gives_the_same_table(undisturb
         store, performed = Store.at(tmp_path / str(stop)), []
 
         def stopping(todo, stop=stop, performed=performed):
-            for task, result in here(todo):
+            for task, result in serial(todo):
                 performed.append(task)
                 if len(performed) == stop + 1:
                     raise KeyboardInterrupt  # before the result is on disk
@@ -51,7 +62,7 @@ def test_stopped_after_any_task_and_started_again_gives_the_same_table(undisturb
             run(tasks(), store, stopping)
         assert len(store.finished(tasks())) == stop
         counted = []
-        run(tasks(), store, lambda todo, counted=counted: here(counted.extend(todo) or todo))
+        run(tasks(), store, lambda todo, counted=counted: serial(counted.extend(todo) or todo))
         assert len(counted) == len(tasks()) - stop  # finished ones are not run again
         assert table(store) == undisturbed
 
@@ -135,16 +146,16 @@ def test_a_task_that_fails_leaves_the_others_alone(monkeypatch, tmp_path):
 
 def test_tasks_are_chosen_by_value_and_by_number():
     all_tasks = STUDY.tasks(Scale(3))
-    some = chosen(all_tasks, ["method=auto,mc3", "graphs=scale-free"])
+    some = select_tasks(all_tasks, ["method=auto,mc3", "graphs=scale-free"])
     assert {(t.run["method"], t.data["graphs"]) for t in some} == {("auto", "scale-free"), ("mc3", "scale-free")}
-    assert len(some) == 6 and chosen(all_tasks, []) == all_tasks
-    assert numbered(all_tasks, "2,4-5") == [all_tasks[k] for k in (2, 4, 5)]
+    assert len(some) == 6 and select_tasks(all_tasks, []) == all_tasks
+    assert tasks_by_index(all_tasks, "2,4-5") == [all_tasks[k] for k in (2, 4, 5)]
     for only, words in [("method", "NAME=VALUE"), ("methud=auto", "method"), ("method=atuo", "auto")]:
         with pytest.raises(InputError, match=words):
-            chosen(all_tasks, [only])
+            select_tasks(all_tasks, [only])
     for places in ("99999", "x", "3-1", "-1", ""):
         with pytest.raises(InputError, match="--task"):
-            numbered(all_tasks, places)
+            tasks_by_index(all_tasks, places)
 
 
 def test_provenance_tells_how_and_with_what(undisturbed, tmp_path):
@@ -172,7 +183,7 @@ def test_rows_of_an_extra_method_stay_when_the_study_is_run_again_without_it(tmp
     store = Store.at(tmp_path)
     run(tasks()[:1], store)
     asked = Scale(seeds=2, smoke=True, include=("dibs-lib",))
-    extra = chosen(STUDY.tasks(asked), ["method=dibs-lib"])
+    extra = select_tasks(STUDY.tasks(asked), ["method=dibs-lib"])
     like = {name: value for name, value in store.get(tasks()[0]).items() if name != "task"}
     store.put(extra[0], {**like, "rows": [{**row, "method": "dibs-lib"} for row in like["rows"]]})
     collect(STUDY, SMOKE, store)

@@ -123,7 +123,7 @@ def test_published_numbers_are_those_of_the_paper():
     assert len(published("wall-times-cpu")) == 18 and len(published("wall-times-gpu")) == 16  # two exceeded memory
 
     def number(study, metric, **where):
-        (found,) = [p for p in published(study) if p.metric == metric and p.is_about({**where, "truth": TRUTH})]
+        (found,) = [p for p in published(study) if p.metric == metric and p.matches({**where, "truth": TRUTH})]
         return found.mean, found.sd
 
     assert number("sachs", "shd", model="mlp", method="dibs-paper") == (22.6, 0.5)

@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 
-from dagpost.studies import STUDIES, Scale, Store, collect
-from dagpost.studies import collect as unpack
-from dagpost.studies.collect import finished_in
+from dagpost.studies import STUDIES, Scale, Store, collect, unpack
+from dagpost.studies.collect import read_finished
 from dagpost.studies.study import EXTRAS
 
 MADE = {"versions": {"dagpost": "1"}, "hardware": {"cores": 2}}
@@ -46,7 +45,7 @@ def test_a_task_whose_key_looks_like_a_number_is_found_again(tmp_path, monkeypat
     store = Store.at(tmp_path)
     filled(store, study, scale)
     collect(study, scale, store)
-    found = dict(finished_in(tmp_path / study.name, study))
+    found = dict(read_finished(tmp_path / study.name, study))
     assert len(found) == len(study.tasks(scale)[::2])
     assert all(result["rows"] for result in found.values())
 
@@ -82,4 +81,4 @@ def test_the_committed_tables_name_tasks_that_there_are(request):
         rows = (folder / name / "tasks.csv").read_text().splitlines()[1:]
         known = {task.key for task in study.tasks(Scale(study.seeds, include=EXTRAS))}
         assert rows and {row.split(",")[0] for row in rows} <= known, name
-        assert len(list(finished_in(folder / name, study))) == len(rows), name
+        assert len(list(read_finished(folder / name, study))) == len(rows), name

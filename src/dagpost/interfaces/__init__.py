@@ -1,0 +1,1 @@
+"""Interfaces besides `dagpost.fit`: command line, scikit-learn estimator, conversion to pgmpy."""

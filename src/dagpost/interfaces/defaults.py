@@ -1,6 +1,7 @@
-"""What is assumed of a table that nobody described, and said aloud: for the command line and the estimator.
+"""Defaults of the command line and of the scikit-learn estimator for a table whose user gives no further options.
 
-`fit` assumes nothing of the kind: there, "linear" is the paper's model and data stay in their units.
+Every default that is applied comes with a message. `dagpost.fit` applies none of them: there, "linear" is the paper's
+model with known noise, and data stay in their units.
 """
 
 from __future__ import annotations
@@ -17,14 +18,24 @@ from dagpost.priors import GraphPrior, as_prior
 
 
 @dataclass(frozen=True)
-class Assumed:
-    """The data as they will be used, the model, the prior and the method; `said` explains each choice not asked for."""
+class Assumptions:
+    """Data, model, prior and method of a run, with defaults filled in.
+
+    Attributes
+    ----------
+    data
+        The data as inference uses them, standardised or not.
+    model, prior, method
+        As requested, or the defaults.
+    messages
+        What each applied default means, by topic: "units", "model", "noise", "prior", "method", "rows", "columns".
+    """
 
     data: Dataset
     model: Model
     prior: GraphPrior
     method: str
-    said: Mapping[str, str]
+    messages: Mapping[str, str]
 
 
 def assume(
@@ -37,76 +48,102 @@ def assume(
     standardise: bool | None = None,
     model_settings: Mapping[str, Any] | None = None,
     prior_settings: Mapping[str, Any] | None = None,
-) -> Assumed:
-    """Fill in what was not said. Columns are standardised, and the noise of every node is learnt (`noise=None`),
-    so that the answer does not depend on units.
+) -> Assumptions:
+    """Fill in defaults for what is None.
+
+    Columns are standardised and the noise variance of every node is learnt, so that results do not depend on units.
+
+    Parameters
+    ----------
+    data
+        The table.
+    model, prior, method
+        Names or objects, as in `dagpost.fit`; by default "linear", "erdos-renyi" and "auto".
+    noise
+        Known noise variance of every node; None to learn it. Models that integrate their noise out take none.
+    standardise
+        Whether to standardise columns; None to do so unless they are standardised already.
+    model_settings, prior_settings
+        Fields of the model and of the prior that differ from their defaults.
+
+    Returns
+    -------
+    Assumptions
+        What to run, and a message for each default.
+
+    Raises
+    ------
+    InputError
+        If a name or a setting is unknown, or the data cannot be standardised.
 
     >>> from dagpost.data import Dataset
-    >>> found = assume(Dataset([[1.0, 20.0], [2.0, 70.0], [4.0, 40.0]]))
-    >>> found.model.noise_variance, found.data.scaling is not None, found.method
+    >>> assumptions = assume(Dataset([[1.0, 20.0], [2.0, 70.0], [4.0, 40.0]]))
+    >>> assumptions.model.noise_variance, assumptions.data.scaling is not None, assumptions.method
     (None, True, 'auto')
     """
-    said: dict[str, str] = {}
-    scored = _model(model, noise, dict(model_settings or {}))
+    messages: dict[str, str] = {}
+    built_model = _build_model(model, noise, dict(model_settings or {}))
     if standardise is None:
         standardise = data.scaling is None
         if standardise:
-            said["units"] = "every column standardised (mean 0, standard deviation 1)"
+            messages["units"] = "every column standardised (mean 0, standard deviation 1)"
     if standardise:
-        data = in_standard_units(data)
+        data = _standardise(data)
     if model is None:
-        said["model"] = "linear, Gaussian noise of unknown size at each node"
-    elif noise is None and getattr(scored, "noise_variance", 0) is None:
-        said["noise"] = "of unknown size at each node, learnt"
+        messages["model"] = "linear, Gaussian noise of unknown size at each node"
+    elif noise is None and getattr(built_model, "noise_variance", 0) is None:
+        messages["noise"] = "variance learnt for each node"
     if prior is None:
-        said["prior"] = "erdos-renyi: all edges alike, about two a node"
+        messages["prior"] = "erdos-renyi: all edges equally probable, about two per node"
     if method is None:
-        said["method"] = (
+        messages["method"] = (
             "auto: MCMC over graphs until the edge probabilities are precise (DiBS where evidence has no closed form)"
         )
     if not data.intervened.any():
-        said["rows"] = "all observed, none from an intervention"
-    said |= _about_columns(data)
-    graph_prior = _built("prior", prior or "erdos-renyi", as_prior, dict(prior_settings or {}))
-    return Assumed(data, scored, graph_prior, method or "auto", said)
+        messages["rows"] = "all observed, none from an intervention"
+    messages |= _two_valued_columns(data)
+    graph_prior = _build("prior", prior or "erdos-renyi", as_prior, dict(prior_settings or {}))
+    return Assumptions(data, built_model, graph_prior, method or "auto", messages)
 
 
-def in_standard_units(data: Dataset) -> Dataset:
-    """Checked, standardised and rounded."""
+def _standardise(data: Dataset) -> Dataset:
+    """Return the data standardised, and rounded so that units leave no trace; raise an error if they cannot be used."""
     if data.observations == 2:
-        raise InputError("the table has 2 rows: standardised columns would all look alike, give more rows")
+        raise InputError("the table has 2 rows: standardised columns would all be the same, give more rows")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # scales will not matter, and the rest is said again later
+        warnings.simplefilter("ignore", DataWarning)  # scales will not matter; `fit` repeats the other warnings
         check_for_inference(data)
     return data.standardised().rounded()
 
 
-def _about_columns(data: Dataset) -> dict[str, str]:
+def _two_valued_columns(data: Dataset) -> dict[str, str]:
+    """Return a message about columns that hold two values only; nothing where there are none."""
     values = data.values
     two_valued = ((values == values.min(axis=0)) | (values == values.max(axis=0))).all(axis=0)
-    two = [printable(name) for name, is_two in zip(data.names, two_valued) if is_two]
-    if not two or data.observations <= 2:
+    names = [printable(name) for name, is_two_valued in zip(data.names, two_valued) if is_two_valued]
+    if not names or data.observations <= 2:
         return {}
-    shown = ", ".join(f"'{name}'" for name in two[:3]) + (", …" if len(two) > 3 else "")
-    return {"columns": f"two values only, treated as numbers: {shown}"}
+    listed = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
+    return {"columns": f"two values only, treated as numbers: {listed}"}
 
 
-def _model(model: str | Model | None, noise: float | None, settings: dict[str, Any]) -> Model:
+def _build_model(model: str | Model | None, noise: float | None, settings: dict[str, Any]) -> Model:
+    """Return the model with its settings and noise variance."""
     if isinstance(model, Model):
         if noise is not None or settings:
-            raise InputError("noise and settings go into the model object itself")
+            raise InputError("noise and settings go into the model object itself: pass them to its constructor")
         return model
     name = model or "linear"
     kind = MODELS.get(name) if isinstance(name, str) else None
     if kind is not None and "noise_variance" in {f.name for f in fields(kind)}:  # type: ignore[arg-type]
         settings.setdefault("noise_variance", None if noise is None else positive("noise", noise))
     elif noise is not None and kind is not None:
-        raise InputError(f"noise={noise!r}: the model {name!r} integrates its noise out, leave this option out")
-    return _built("model", name, as_model, settings)
+        raise InputError(f"noise={noise!r}: the model {name!r} integrates its noise out: leave this option out")
+    return _build("model", name, as_model, settings)
 
 
-def _built(what: str, name: Any, default: Any, settings: dict[str, Any]) -> Any:
-    """The named class with these settings, or an error that names the setting."""
+def _build(what: str, name: Any, default: Any, settings: dict[str, Any]) -> Any:
+    """Return the named model or prior with these settings; raise an error that names an unknown setting."""
     if not settings:
         return default(name)
     kind = type(default(name))

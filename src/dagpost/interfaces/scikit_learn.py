@@ -1,4 +1,4 @@
-"""`StructureLearner`: the same inference behind scikit-learn's interface."""
+"""`StructureLearner`: `dagpost.fit` as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -8,26 +8,63 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from dagpost.data import Dataset
-from dagpost.errors import InputError
 from dagpost.inference.fit import fit
 from dagpost.interfaces.defaults import assume
 from dagpost.posterior import Posterior
 
 
 class StructureLearner(BaseEstimator):
-    """A posterior over causal graphs of the columns of `X`.
+    """scikit-learn estimator of a posterior over causal graphs of the columns of `X`.
 
-    Columns are standardised and the noise of every node is learnt unless told otherwise, so that units do not matter.
-    Arguments are those of `dagpost.fit`; `noise` is a known noise variance, `options` holds further options of the
-    method.
+    By default columns are standardised and the noise variance of every node is learnt, so that the result does not
+    depend on units.
 
-    After `fit`: `posterior_`; `edge_probabilities_`, a frame with row i, column j for i -> j; `causal_graph_`, a
-    networkx DAG of the edges more probable than not, most probable first, without closing a cycle;
-    `adjacency_matrix_`, the same as a 0/1 frame; `n_features_in_`; and `feature_names_in_` where `X` has names.
+    Parameters
+    ----------
+    model
+        Name of a model or a `Model`; None for a linear model with Gaussian noise.
+    prior
+        Name of a graph prior or a `GraphPrior`; None for "erdos-renyi".
+    method
+        Inference method, as in `dagpost.fit`.
+    noise
+        Known noise variance of every node; None to learn it.
+    standardise
+        Whether to scale columns to mean 0 and standard deviation 1.
+    particles
+        DiBS particles, MCMC samples or bootstrap resamples.
+    draws
+        Graphs in the posterior of "auto" and "exact".
+    steps
+        DiBS steps; None to choose them from size and model.
+    seed
+        Fixes every random number.
+    knowledge
+        Prior knowledge of the graph, as in `dagpost.fit`.
+    options
+        Further keyword arguments of `dagpost.fit` for the method.
 
+    Attributes
+    ----------
+    posterior_ : Posterior
+        The posterior.
+    edge_probabilities_ : pandas.DataFrame
+        Probability of the edge i -> j in row i, column j.
+    causal_graph_ : networkx.DiGraph
+        DAG of the edges more probable than not, added from the most probable down unless one closes a cycle. Edges
+        carry a `probability`.
+    adjacency_matrix_ : pandas.DataFrame
+        The same graph as 0 and 1.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : numpy.ndarray
+        Names of the columns, where `X` has names.
+
+    Examples
+    --------
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=4, observations=200, seed=3)
     >>> learner = StructureLearner(method="exact").fit(sim.train.frame())
@@ -63,55 +100,54 @@ class StructureLearner(BaseEstimator):
         self.options = options
 
     def fit(self, X: Any, y: Any = None, interventions: Any = None) -> StructureLearner:
-        """Learn from a table; `y` is ignored. `interventions` is a mask of the values that were set, not observed."""
+        """Infer the posterior from a table.
+
+        Parameters
+        ----------
+        X
+            Table with a row for each observation and a column for each node.
+        y
+            Ignored; scikit-learn passes it.
+        interventions
+            Boolean mask of the shape of `X`: True where a value was set by an intervention, not observed.
+
+        Returns
+        -------
+        StructureLearner
+            The fitted estimator itself.
+        """
         names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
         table: Any = X
         values = validate_data(self, table, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         data = Dataset(values, names, interventions)
-        assumed = assume(
+        assumptions = assume(
             data, self.model, self.prior, self.method, noise=self.noise, standardise=self.standardise
         )  # fmt: skip
-        more = {} if self.knowledge is None else {"knowledge": self.knowledge}
+        knowledge = {} if self.knowledge is None else {"knowledge": self.knowledge}
         self.posterior_ = fit(
-            assumed.data,
-            assumed.model,
-            assumed.prior,
-            assumed.method,
+            assumptions.data,
+            assumptions.model,
+            assumptions.prior,
+            assumptions.method,
             particles=self.particles,
             draws=self.draws,
             steps=self.steps,
             seed=self.seed,
-            **more,
+            **knowledge,
             **(self.options or {}),
         )
         self.edge_probabilities_ = self.posterior_.edge_probabilities
-        self.causal_graph_ = likely_dag(self.posterior_)
+        self.causal_graph_ = consensus_dag(self.posterior_)
         self.adjacency_matrix_ = self.posterior_.labelled(np.zeros((data.nodes, data.nodes), dtype=np.int64))
         for cause, effect in self.causal_graph_.edges:
             self.adjacency_matrix_.loc[cause, effect] = 1
         return self
 
 
-def likely_dag(post: Posterior) -> nx.DiGraph:
-    """The consensus graph by name, with the probability of each edge."""
+def consensus_dag(post: Posterior) -> nx.DiGraph:
+    """Return the consensus graph with named nodes and the probability of each edge."""
     graph, marginals = nx.DiGraph(), post.edge_marginals
     graph.add_nodes_from(post.names)
     for i, j in zip(*np.nonzero(post.consensus_graph())):
         graph.add_edge(post.names[i], post.names[j], probability=float(marginals[i, j]))
     return graph
-
-
-def to_pgmpy(source: Posterior | StructureLearner) -> Any:
-    """The likely graph as a pgmpy network, for its inference and its plots; pgmpy must be installed."""
-    try:
-        from pgmpy.base import DAG  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise InputError("pgmpy is not installed: pip install pgmpy") from None
-    if isinstance(source, StructureLearner):
-        check_is_fitted(source, "posterior_")
-        source = source.posterior_
-    graph = likely_dag(source)
-    network = DAG()
-    network.add_nodes_from(graph.nodes)
-    network.add_edges_from(graph.edges)
-    return network

@@ -1,16 +1,26 @@
 """The paper's experiments as declarations, and their runner.
 
-A `Study` (`declared/`) lists its tasks and says how its table and figure are laid out. A `Task` is plain data; its
-words fix its random numbers and the name of its result file. `perform` turns a task into rows by one of the measures
-(`measures/`); `runner.run` does so for all tasks that are not finished, in this process, in several, or on a cluster;
-`collect` writes tables, a figure and where they come from; `unpack` makes tasks of them again; `page` puts them into
-docs/results.md.
+* A `Study` (`experiments/`) lists its tasks and declares the layout of its table and figure.
+* A `Task` is plain data; its content fixes its random numbers and the name of its result file.
+* `runner.perform` turns a task into rows of a table; `runner.run` does so for all tasks that are not finished, in this
+  process, in several, or on a cluster. `batched` runs tasks that differ in data or restart alone as one.
+* `collect` writes the table, the figure and their provenance; `unpack` restores finished tasks from these files.
+* `page` puts tables and numbers into docs/results.md.
 """
 
 from dagpost.studies.collect import collect, unpack
 from dagpost.studies.experiments import STUDIES, study_by_name
-from dagpost.studies.page import renew_page
-from dagpost.studies.runner import Executor, chosen, cluster, here, numbered, processes, run, use_one_thread
+from dagpost.studies.page import update_page
+from dagpost.studies.runner import (
+    Executor,
+    cluster,
+    processes,
+    run,
+    select_tasks,
+    serial,
+    tasks_by_index,
+    use_one_thread,
+)
 from dagpost.studies.study import Layout, Scale, Study, known_extras
 from dagpost.studies.task import Store, Task
 
@@ -22,16 +32,16 @@ __all__ = [
     "Store",
     "Study",
     "Task",
-    "chosen",
     "cluster",
     "collect",
-    "here",
     "known_extras",
-    "numbered",
     "processes",
-    "renew_page",
     "run",
+    "select_tasks",
+    "serial",
     "study_by_name",
+    "tasks_by_index",
     "unpack",
+    "update_page",
     "use_one_thread",
 ]

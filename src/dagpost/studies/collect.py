@@ -1,9 +1,8 @@
-"""From finished tasks to what is committed of a study: table.csv, table.md, figure.png; provenance.json, tasks.csv.
+"""Conversion between finished tasks and the files of a study that are committed.
 
-Committed tables back to finished tasks: on a fresh clone a study goes on where it was when it was committed.
-
-`collect` writes the rows of all tasks into table.csv, how long each took into tasks.csv, and with what into
-provenance.json; that is all there is of a result.
+`collect` writes the rows of all finished tasks into table.csv, how long each took into tasks.csv, and versions and
+hardware into provenance.json; table.md and figure.png are made from the rows. `unpack` restores the tasks from these
+files, so that a study in a fresh clone continues where it was committed.
 """
 
 from __future__ import annotations
@@ -19,18 +18,26 @@ from typing import Any
 
 from dagpost.plot.canvas import has_matplotlib
 from dagpost.studies.experiments import STUDIES
-from dagpost.studies.figures import drawn
-from dagpost.studies.provenance import WITH, command, gathered, of_each
+from dagpost.studies.figures import draw_figure
+from dagpost.studies.provenance import ENVIRONMENT, aggregate, command, task_records
 from dagpost.studies.study import EXTRAS, Scale, Study
 from dagpost.studies.tables import as_csv, markdown, tidy
 from dagpost.studies.task import TASKS, Store, Task
 
-TABLE, MARKDOWN, FIGURE, PROVENANCE, EACH = "table.csv", "table.md", "figure.png", "provenance.json", "tasks.csv"
+TABLE, MARKDOWN, FIGURE, PROVENANCE, TASK_TABLE = "table.csv", "table.md", "figure.png", "provenance.json", "tasks.csv"
 
 
 @dataclass(frozen=True)
 class Collected:
-    """How many tasks the table rests on, of how many, and what was written where."""
+    """What `collect` wrote.
+
+    Attributes
+    ----------
+    finished, tasks
+        Number of tasks in the table, and of all tasks.
+    folder, files
+        Where the files are, and their names.
+    """
 
     finished: int
     tasks: int
@@ -39,19 +46,32 @@ class Collected:
 
 
 def folder_of(study: Study, scale: Scale) -> str:
-    """Smoke tests have a folder of their own: their tables mean nothing."""
+    """Return the folder name of a study; smoke tests have their own, since their numbers mean nothing."""
     return f"{study.name}-smoke" if scale.smoke else study.name
 
 
 def with_finished_extras(study: Study, scale: Scale, store: Store) -> Scale:
-    """Who runs a study again without dibs-lib does not lose its rows."""
+    """Return the scale with the extra methods that have results, so that collecting without them keeps their rows."""
     extras = (task for task in study.tasks(replace(scale, include=EXTRAS)) if task.run.get("method") in EXTRAS)
-    shown = {task.run["method"] for task in extras if store.get(task) is not None}.union(scale.include)
-    return replace(scale, include=tuple(extra for extra in EXTRAS if extra in shown))
+    finished = {task.run["method"] for task in extras if store.get(task) is not None}.union(scale.include)
+    return replace(scale, include=tuple(extra for extra in EXTRAS if extra in finished))
 
 
 def collect(study: Study, scale: Scale, store: Store) -> Collected:
-    """Write the tables of a study from the tasks that are finished; the same tasks give the same bytes."""
+    """Write the files of a study from its finished tasks; the same tasks give the same bytes.
+
+    Parameters
+    ----------
+    study, scale
+        What to collect; extra methods that have results are included.
+    store
+        Folder of results.
+
+    Returns
+    -------
+    Collected
+        Counts of tasks and files; no file is written where no task is finished.
+    """
     scale = with_finished_extras(study, scale, store)
     tasks = study.tasks(scale)
     results = [result for task in tasks if (result := store.get(task)) is not None]
@@ -66,7 +86,7 @@ def collect(study: Study, scale: Scale, store: Store) -> Collected:
         write(TABLE, as_csv(rows))
         write(MARKDOWN, markdown(study, rows))
         if has_matplotlib():
-            write(FIGURE, drawn(study, rows))
+            write(FIGURE, draw_figure(study, rows))
         record = {
             "study": study.name,
             "command": command(study.name, scale.seeds, scale.smoke, scale.include),
@@ -75,36 +95,50 @@ def collect(study: Study, scale: Scale, store: Store) -> Collected:
             "replicates": len(scale.replicates),
             "tasks": len(tasks),
             "finished": len(results),
-            **gathered(results),
+            **aggregate(results),
         }
         write(PROVENANCE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-        write(EACH, as_csv(list(of_each(results))))
+        write(TASK_TABLE, as_csv(list(task_records(results))))
     return Collected(len(results), len(tasks), store.folder / name, tuple(files))
 
 
 def unpack(path: str | os.PathLike[str]) -> int:
-    """Give every task that the tables of this folder hold its own file again; returns how many. All at once, and only
-    where no task has been kept yet: whoever is interrupted begins anew, and what somebody took away stays away."""
+    """Restore the result files of all tasks in the tables of a folder of results.
+
+    Does nothing where result files exist already, so that deleted ones stay deleted. The files appear all at once: an
+    interrupted call leaves none.
+
+    Parameters
+    ----------
+    path
+        Folder of results.
+
+    Returns
+    -------
+    int
+        Number of tasks restored.
+    """
     folder = Path(path)
-    found = {} if (folder / TASKS).exists() else _finished(folder)
-    if found:
-        with TemporaryDirectory(dir=folder) as aside:
-            store = Store.at(aside)
-            for task, result in found.items():
+    results = {} if (folder / TASKS).exists() else _read_all_finished(folder)
+    if results:
+        with TemporaryDirectory(dir=folder) as temporary:
+            store = Store.at(temporary)
+            for task, result in results.items():
                 store.put(task, result)
             (store.folder / TASKS).rename(folder / TASKS)
-    return len(found)
+    return len(results)
 
 
-def _finished(folder: Path) -> dict[Task, dict[str, Any]]:
-    return {task: result for s in STUDIES.values() for task, result in finished_in(folder / s.name, s)}
+def _read_all_finished(folder: Path) -> dict[Task, dict[str, Any]]:
+    """Return the finished tasks of all studies in a folder of results."""
+    return {task: result for s in STUDIES.values() for task, result in read_finished(folder / s.name, s)}
 
 
-def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, Any]]]:
-    """The tasks that the study's files tell of, with their results; none where there are no files."""
+def read_finished(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """Yield the tasks in the files of a study, with their results; none where there are no files."""
     try:
         record = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        table, each = read_rows(folder / TABLE), {line.pop("task"): line for line in read_rows(folder / EACH)}
+        table, each = read_rows(folder / TABLE), {line.pop("task"): line for line in read_rows(folder / TASK_TABLE)}
     except (FileNotFoundError, NotADirectoryError):
         return
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -112,23 +146,24 @@ def finished_in(folder: Path, study: Study) -> Iterator[tuple[Task, dict[str, An
         rows.setdefault(line.pop("task"), []).append(line)
     for task in study.tasks(Scale(record["replicates"], include=EXTRAS)):
         if task.key in each:
-            told = each[task.key]
-            made_with = {name: _uncounted(record[name][told[name]]) for name in WITH}
-            yield task, {"rows": rows.get(task.key, []), "seconds": told["seconds"], **made_with}
+            own = each[task.key]
+            environment = {name: _without_count(record[name][own[name]]) for name in ENVIRONMENT}
+            yield task, {"rows": rows.get(task.key, []), "seconds": own["seconds"], **environment}
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a CSV file; a name without a value is left out."""
+    """Return the rows of a CSV file; a column without a value is left out of its row."""
     with path.open(encoding="utf-8", newline="") as file:
         return [{name: _value(name, text) for name, text in line.items() if text} for line in csv.DictReader(file)]
 
 
-def _uncounted(record: dict[str, Any]) -> dict[str, Any]:
+def _without_count(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of `aggregate` without its number of tasks."""
     return {name: value for name, value in record.items() if name != "tasks"}
 
 
 def _value(name: str, text: str) -> Any:
-    """What was written as this text; the key of a task may look like a number, and is none.
+    """Return the value of a CSV cell; the key of a task stays text, though it may look like a number.
 
     >>> [_value("nodes", "12"), _value("shd", "0.5"), _value("final", "True"), _value("task", "12e4")]
     [12, 0.5, True, '12e4']

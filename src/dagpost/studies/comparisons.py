@@ -1,4 +1,4 @@
-"""Markdown tables that compare methods, always on the same networks, from the committed tables."""
+"""Markdown tables that compare methods on the same networks, from the committed tables."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from typing import Any
 from dagpost.errors import InputError, nearest
 from dagpost.inference.auto import STARTS
 from dagpost.studies.experiments import study_by_name
-from dagpost.studies.numbers import Number, Share, Tables, matching, of_metric
+from dagpost.studies.numbers import Number, Share, Tables, matching, paired_metric
 from dagpost.studies.study import EXTRAS, Scale
-from dagpost.studies.tables import AS_PUBLISHED, Row, place, shown
+from dagpost.studies.tables import AS_PUBLISHED, Row, display_name, sort_key
 
 GRAPHS = ("erdos-renyi", "scale-free")
 WEIGHTS = {"": "equal", "+": "posterior"}
-"""What a method's name ends with, and how its particles are weighted."""
+"""Weights of the particles by the suffix of a method's name."""
 SIMULATED = ("bge-20", "linear-20", "mlp-20")
+"""Studies of simulated networks with 20 nodes."""
 AGREEMENT = {"shd": "E-SHD", "auroc": "AUROC", "nll": "neg. (M)LL", "edges": "edges"}
+"""Metrics in the table of `agreement`, and their headings."""
 PUBLISHED_STEPS = 3000
-"""Of DiBS, and of dibs-lib where its time is scaled."""
+"""DiBS steps in the paper; measured times of dibs-lib are scaled to them."""
 
 
 def table(headings: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     out = [[*headings], ["---"] * len(headings), *([str(cell) for cell in line] for line in lines)]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in out)
 
@@ -36,36 +38,45 @@ def comparison(
     metrics: Sequence[str] = ("shd", "auroc"),
     trusted: bool = False,
 ) -> str:
-    """A line for each study and kind of graphs, a column for each method, on the networks that all methods ran on.
+    """Return a table of metrics by study and kind of graphs, on the networks that all methods ran on.
 
-    A cell lists the means of the metrics; "median nll" in place of "nll" lists the median. With `trusted` these are the
-    networks on which `auto` agreed with itself, and a column says of how many.
+    Parameters
+    ----------
+    tables
+        Committed tables.
+    studies, methods
+        Rows (each for both kinds of graphs) and columns.
+    metrics
+        Metrics in each cell, as means; "median nll" in place of "nll" gives the median.
+    trusted
+        Use only networks on which the chains of `auto` agreed, and add a column that counts them.
     """
     lines = []
     for study in studies:
         for graphs in GRAPHS:
             networks = tables.common(study, methods, trusted, graphs=graphs)
-            line: list[object] = [study, shown("graphs", graphs)]
+            line: list[object] = [study, display_name("graphs", graphs)]
             if trusted:
                 line.append(tables.share(study, "trusted", graphs=graphs, method="auto"))
             lines.append([*line, len(networks), *(_cell(tables, study, networks, m, metrics) for m in methods)])
     agreed = ["`auto` agreed"] if trusted else []
-    return table(["study", "graphs", *agreed, "networks", *(shown("method", m) for m in methods)], lines)
+    return table(["study", "graphs", *agreed, "networks", *(display_name("method", m) for m in methods)], lines)
 
 
 def _cell(tables: Tables, study: str, networks: Sequence[Any], method: str, metrics: Sequence[str]) -> str:
+    """Return the metrics of one method on these networks, separated by slashes; a dash without values."""
     parts = []
     for name in metrics:
         metric = name.removeprefix("median ")
-        found = of_metric(networks, metric, [method], tables.digits(study, metric))
-        if not found.networks:
+        values = paired_metric(networks, metric, [method], tables.digits(study, metric))
+        if not values.networks:
             return "–"
-        parts.append(str(found[method] if metric == name else found.median(method)))
+        parts.append(str(values[method] if metric == name else values.median(method)))
     return " / ".join(parts)
 
 
 RELATIONS = ("below", "above", "lower", "higher", "level")
-"""Properties of `Paired`: by their means, and by two standard errors."""
+"""Properties of `Paired`; the first two compare means, the others use two standard errors."""
 
 
 def everywhere(
@@ -78,48 +89,64 @@ def everywhere(
     graphs: str | Sequence[str] = GRAPHS,
     trusted: bool = False,
 ) -> None:
-    """Check that a method stands in this relation to each of the others, in each study, on each kind of graphs."""
+    """Raise an error unless a method has this relation to each of the others, in each study and on each kind of graphs.
+
+    Parameters
+    ----------
+    tables
+        Committed tables.
+    relation
+        One of `RELATIONS`.
+    studies, graphs, others
+        A name or several; all combinations are checked.
+    metric, method
+        What is compared.
+    trusted
+        Use only networks on which the chains of `auto` agreed.
+    """
     if relation not in RELATIONS:
         raise InputError(f"{relation!r}: {nearest(relation, RELATIONS)}")
-    for study, kind, other in itertools.product(*map(_several, (studies, graphs, others))):
-        found = tables.paired(study, metric, (method, other), trusted, graphs=kind)
-        if not getattr(found, relation):
+    for study, kind, other in itertools.product(*map(_as_sequence, (studies, graphs, others))):
+        paired = tables.paired(study, metric, (method, other), trusted, graphs=kind)
+        if not getattr(paired, relation):
             raise InputError(
-                f"{study}, {kind}, {metric}: {method} ({found[0]}) is not {relation}, compared with {other} "
-                f"({found[1]}): {found.errors} standard errors on {found.networks} networks; mend the sentence"
+                f"{study}, {kind}, {metric}: {method} ({paired[0]}) is not {relation}, compared with {other} "
+                f"({paired[1]}): {paired.errors} standard errors on {paired.networks} networks; correct the text"
             )
 
 
-def _several(names: str | Sequence[str]) -> Sequence[str]:
+def _as_sequence(names: str | Sequence[str]) -> Sequence[str]:
+    """Return a single name as a sequence of one."""
     return (names,) if isinstance(names, str) else names
 
 
 def agreement(tables: Tables, studies: Sequence[str] = SIMULATED) -> str:
-    """`dibs-paper` and dibs-lib: both means, and the difference in its standard errors."""
+    """Return a table of `dibs-paper` and dibs-lib: both means, and their difference in standard errors."""
     lines = []
-    for study, graphs, plus, methods in _agreeing(studies):
-        found = [tables.paired(study, metric, methods, graphs=graphs) for metric in AGREEMENT]
-        cells = [f"{p[0]}, {p[1]} ({float(p.errors):+.1f})" for p in found]
-        lines.append([study, shown("graphs", graphs), WEIGHTS[plus], *cells, found[0].networks])
+    for study, graphs, plus, methods in _agreement_cases(studies):
+        paired = [tables.paired(study, metric, methods, graphs=graphs) for metric in AGREEMENT]
+        cells = [f"{p[0]}, {p[1]} ({float(p.errors):+.1f})" for p in paired]
+        lines.append([study, display_name("graphs", graphs), WEIGHTS[plus], *cells, paired[0].networks])
     return table(["study", "graphs", "weights", *AGREEMENT.values(), "networks"], lines)
 
 
 def disagreeing(tables: Tables, studies: Sequence[str] = SIMULATED, errors: float = 2) -> Share:
-    """How many of the differences in that table are beyond so many standard errors."""
+    """Return how many differences in the table of `agreement` exceed this number of standard errors."""
     each = [
         abs(tables.paired(study, metric, methods, graphs=graphs).errors) > errors
-        for study, graphs, _, methods in _agreeing(studies)
+        for study, graphs, _, methods in _agreement_cases(studies)
         for metric in AGREEMENT
     ]
     return Share(sum(each), len(each))
 
 
-def _agreeing(studies: Sequence[str]) -> list[tuple[str, str, str, tuple[str, str]]]:
+def _agreement_cases(studies: Sequence[str]) -> list[tuple[str, str, str, tuple[str, str]]]:
+    """Return study, graphs, suffix of the methods and the two methods for each row of `agreement`."""
     return [(s, g, plus, (f"dibs-paper{plus}", f"dibs-lib{plus}")) for s in studies for plus in WEIGHTS for g in GRAPHS]
 
 
 def beside_paper(tables: Tables, study: str, metrics: Sequence[str] = ("shd", "auroc", "edges")) -> str:
-    """Our means beside the published ones, for the protein data in file order."""
+    """Return a table of our means beside the published ones, for protein data scored as published."""
     layout = study_by_name(study).layout
     columns = [name for name in layout.rows if name != "truth"]
     rows = [row for row in tables.rows(study) if row["truth"] == AS_PUBLISHED]
@@ -134,19 +161,19 @@ def beside_paper(tables: Tables, study: str, metrics: Sequence[str] = ("shd", "a
                 continue
             cells.append(f"{tables.mean(study, metric, truth=AS_PUBLISHED, **where)} ({theirs})")
         if any(cells):
-            lines.append([*(shown(k, v) for k, v in where.items()), *cells, tables.runs(study, **where)])
+            lines.append([*(display_name(k, v) for k, v in where.items()), *cells, tables.runs(study, **where)])
     return table([*columns, *(layout.metrics[metric] for metric in metrics), "runs"], lines)
 
 
 def _groups(rows: Iterable[Row], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The combinations of values that these columns have, in the order of tables."""
-    found = [dict(zip(columns, values)) for values in dict.fromkeys(tuple(r.get(c) for c in columns) for r in rows)]
-    came = {column: list(dict.fromkeys(group[column] for group in found)) for column in columns}
-    return sorted(found, key=lambda g: [(place(c, v), came[c].index(v)) for c, v in g.items()])
+    """Return the combinations of values that these columns have, in the order of tables."""
+    groups = [dict(zip(columns, values)) for values in dict.fromkeys(tuple(r.get(c) for c in columns) for r in rows)]
+    first_seen = {column: list(dict.fromkeys(group[column] for group in groups)) for column in columns}
+    return sorted(groups, key=lambda g: [(sort_key(c, v), first_seen[c].index(v)) for c, v in g.items()])
 
 
 def missing_runs(tables: Tables, studies: Sequence[str]) -> str:
-    """Which methods have fewer runs than the study asks for, and how many they have."""
+    """Return a table of the methods that have fewer runs than the study declares, and how many they have."""
     lines = []
     for study in map(study_by_name, studies):
         columns = [name for name in study.layout.rows if name not in ("method", "truth")]
@@ -156,31 +183,31 @@ def missing_runs(tables: Tables, studies: Sequence[str]) -> str:
                 groups.setdefault(tuple(task.labels.get(c) for c in columns), {})[task.run["method"]] = None
         for values, methods in groups.items():
             where = dict(zip(columns, values))
-            by_place = sorted(methods, key=lambda method: place("method", method))
-            counts = {m: tables.runs(study.name, method=(m, f"{m}*"), **where) for m in by_place}
-            fewer = [f"{shown('method', m)} {n or 'none'}" for m, n in counts.items() if n < study.seeds]
+            in_order = sorted(methods, key=lambda method: sort_key("method", method))
+            counts = {m: tables.runs(study.name, method=(m, f"{m}*"), **where) for m in in_order}
+            fewer = [f"{display_name('method', m)} {n or 'none'}" for m, n in counts.items() if n < study.seeds]
             if fewer:
-                group = ", ".join(f"noise {shown(k, v)}" if k == "noise" else shown(k, v) for k, v in where.items())
-                lines.append([study.name, group, study.seeds, ", ".join(fewer)])
+                names = [("noise " if k == "noise" else "") + display_name(k, v) for k, v in where.items()]
+                lines.append([study.name, ", ".join(names), study.seeds, ", ".join(fewer)])
     return table(["study", "of it", "runs asked for", "fewer"], lines)
 
 
-# ---- README.md and docs/accuracy.md
+# ---- tables of README.md and docs/accuracy.md
 
 
 def dibs_lib_quality(tables: Tables, studies: Sequence[str] = SIMULATED) -> str:
-    """`dibs` beside dibs-lib on the paper's protocol: E-SHD and AUROC, of dibs-lib weighted as well."""
+    """Return a table of E-SHD and AUROC of `dibs` and dibs-lib (DiBS and DiBS+) on the paper's protocol."""
     methods, lines = ("dibs-lib", "dibs-lib+", "dibs"), []
     for study in studies:
         for graphs in GRAPHS:
             networks = tables.common(study, methods, graphs=graphs)
             e_shd, auroc = (
-                of_metric(networks, metric, methods, digits) for metric, digits in (("shd", 1), ("auroc", 3))
+                paired_metric(networks, metric, methods, digits) for metric, digits in (("shd", 1), ("auroc", 3))
             )
-            better = of_metric(networks, "shd", ("dibs", "dibs-lib"), 1)
+            shd = paired_metric(networks, "shd", ("dibs", "dibs-lib"), 1)
             cells = [f"{e_shd[k]}, {auroc[k]}" for k in range(3)]
-            differs = f"{better.difference:+.1f} ({better.errors:+.1f})"
-            lines.append([_setting(study), shown("graphs", graphs), len(networks), *cells, differs])
+            difference = f"{shd.difference:+.1f} ({shd.errors:+.1f})"
+            lines.append([_setting(study), display_name("graphs", graphs), len(networks), *cells, difference])
     headings = [
         "",
         "graphs",
@@ -194,7 +221,7 @@ def dibs_lib_quality(tables: Tables, studies: Sequence[str] = SIMULATED) -> str:
 
 
 def dibs_lib_times(tables: Tables) -> str:
-    """Seconds of a run of dibs-lib, scaled to the published number of steps, and of `dibs`; measured settings alone."""
+    """Return a table of the seconds of dibs-lib, scaled to the published number of steps, and of `dibs`."""
     rows, lines = tables.benchmark("dibs_lib"), []
     for setting in dict.fromkeys(row["setting"] for row in rows):
         timed = [row for row in matching(rows, {"setting": setting}) if "time" in row]
@@ -209,14 +236,16 @@ def dibs_lib_times(tables: Tables) -> str:
 
 
 def time_limits(tables: Tables) -> str:
-    """Requested and taken seconds, for each number of nodes."""
+    """Return a table of requested and taken seconds by number of nodes and model."""
     rows, lines = tables.benchmark("time_limits"), []
     models = list(dict.fromkeys(row["model"] for row in rows))
     for d in dict.fromkeys(row["d"] for row in rows):
         taken = [next(iter(matching(rows, {"model": model, "d": d}))) for model in models]
         cells = [f"{Number(row['taken'], 1)} s ({Number(row['compiling'], 1)} s)" for row in taken]
         lines.append([d, f"{Number(taken[0]['requested'], 0)} s", *cells])
-    return table(["nodes", "requested", *(f"{shown('model', model)}: taken (compiling)" for model in models)], lines)
+    return table(
+        ["nodes", "requested", *(f"{display_name('model', model)}: taken (compiling)" for model in models)], lines
+    )
 
 
 START_PRECISION = 0.01
@@ -224,13 +253,15 @@ START_PRECISION = 0.01
 
 
 def seconds_needed(run: Mapping[str, Any]) -> float:
-    """Until every edge has that precision; a run that did not get there goes on, its error falling with the root of
-    time."""
+    """Return the seconds until every edge has `START_PRECISION`.
+
+    A run that stopped earlier is extrapolated: its error falls with the square root of time.
+    """
     return run["seconds"] * max(1.0, (run["error"] / START_PRECISION) ** 2)
 
 
 def starts(tables: Tables) -> str:
-    """Seconds to a standard error of 0.01 on every edge by where chains start: medians over data sets."""
+    """Return a table of median seconds to a standard error of 0.01 on every edge, by start of the chains."""
     rows, lines = tables.benchmark("starts"), []
     for d, model, prior in dict.fromkeys((row["d"], row["model"], row["prior"]) for row in rows):
         cells = []
@@ -239,12 +270,12 @@ def starts(tables: Tables) -> str:
             needed = [seconds_needed(row) for row in runs]
             reached = sum(row["error"] <= START_PRECISION for row in runs)
             cells.append(f"{Number(statistics.median(needed), 0)} ({reached} of {len(needed)})" if needed else "–")
-        lines.append([d, shown("model", model), shown("graphs", prior), *cells])
+        lines.append([d, display_name("model", model), display_name("graphs", prior), *cells])
     return table(["nodes", "model", "prior", *STARTS], sorted(lines, key=lambda line: line[0]))
 
 
 def weights(tables: Tables) -> str:
-    """Mean over data sets of the largest edge error, with a method's own weights and with `weighted("posterior")`."""
+    """Return a table of the mean largest edge error, with a method's own weights and with `weighted("posterior")`."""
     rows, lines = [row for row in tables.benchmark("accuracy") if "weighted_error" in row], []
     for method in dict.fromkeys(row["method"] for row in rows):
         own = list(matching(rows, {"method": method}))
@@ -254,27 +285,30 @@ def weights(tables: Tables) -> str:
 
 
 def _setting(name: str) -> str:
-    """The model and the number of nodes in a name like "bge-20"."""
+    """Return model and number of nodes of a name like "bge-20"."""
     model, _, nodes = name.partition("-")
-    return f"{shown('model', model)}, d = {nodes}"
+    return f"{display_name('model', model)}, d = {nodes}"
 
 
 def accuracy(tables: Tables) -> str:
-    """Largest error of an edge probability against the exact posterior: worst and median data set, by method and d."""
+    """Return a table of the largest error of an edge probability against the exact posterior, by method and d.
+
+    Cells give the worst and the median data set.
+    """
     rows = tables.benchmark("accuracy")
     sizes = sorted({row["d"] for row in rows})
     kinds = dict.fromkeys((row["method"], row.get("weighting")) for row in rows)
     lines = []
     for method, weighting in kinds:
         own = [row for row in rows if (row["method"], row.get("weighting")) == (method, weighting)]
-        several = sum(kind[0] == method for kind in kinds) > 1
+        several_weightings = sum(kind[0] == method for kind in kinds) > 1
         cells = []
         for d in sizes:
             errors = [row["error"] for row in own if row["d"] == d]
             cells.append(f"{max(errors):.3f}, {statistics.median(errors):.3f}" if errors else "–")
         seconds = [row["seconds"] for row in own if "seconds" in row]
         took = f"{min(seconds):.1f} to {max(seconds):.1f}" if seconds else "–"
-        label = f"`{method}`, {weighting} weights" if several and weighting else f"`{method}`"
+        label = f"`{method}`, {weighting} weights" if several_weightings and weighting else f"`{method}`"
         lines.append([label, *cells, took, round(len(own) / len(sizes))])
     headings = [f"d = {d}: worst, median" if k == 0 else f"d = {d}" for k, d in enumerate(sizes)]
     return table(["", *headings, "seconds", "data sets for each d"], lines)
@@ -288,4 +322,4 @@ BLOCKS: dict[str, Callable[[Tables], str]] = {
     "starts": starts,
     "weights": weights,
 }
-"""What a page can have between `<!-- table NAME -->` and `<!-- end NAME -->`."""
+"""Tables that a page can have between `<!-- table NAME -->` and `<!-- end NAME -->`."""

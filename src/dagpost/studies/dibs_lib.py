@@ -1,4 +1,4 @@
-"""The authors' own library (dibs-lib) as a method of the studies, where it is installed."""
+"""dibs-lib, the library of the paper's authors, as a method of the studies."""
 
 from __future__ import annotations
 
@@ -16,20 +16,43 @@ from dagpost.posterior import Posterior, log_joint_of
 from dagpost.posterior.records import ParticleDiagnostics, RunRecord
 from dagpost.priors import as_prior
 
-GRAPHS = {"erdos-renyi": "ErdosReniDAGDistribution", "scale-free": "ScaleFreeDAGDistribution"}
+PRIORS = {"erdos-renyi": "ErdosReniDAGDistribution", "scale-free": "ScaleFreeDAGDistribution"}
+"""Classes of dibs-lib by name of our prior."""
 
 
 def fit_dibs_lib(
     data: Dataset, model: Model, prior: str, *, particles: int = 30, steps: int = 3000, seed: int = 0
 ) -> Posterior:
-    """dibs-lib with the published settings. Its graphs and parameters are weighted as ours are: the `p(G)` that its own
-    mixture leaves out is in the weights, and cycles are found exactly."""
+    """Run dibs-lib with the published settings.
+
+    Particles are weighted as ours are: weights contain the `p(G)` that the mixture of dibs-lib leaves out, and cycles
+    are detected exactly.
+
+    Parameters
+    ----------
+    data, model, prior
+        As in `dagpost.fit`; the model is BGe, linear or MLP, with known noise.
+    particles, steps, seed
+        Settings of the run.
+
+    Returns
+    -------
+    Posterior
+        With equal weights, without cyclic particles.
+
+    Raises
+    ------
+    AllCyclic
+        If every particle has a cycle.
+    RunError
+        If particles are not finite.
+    """
     latent: list[np.ndarray] = []
     result = sampler(data, model, prior).sample(
         key=jax.random.PRNGKey(seed), n_particles=particles, steps=steps,
         callback=lambda *, zs, **_: latent.append(np.asarray(zs)),
     )  # fmt: skip
-    if not np.isfinite(latent[-1]).all():  # its graphs are empty then
+    if not np.isfinite(latent[-1]).all():  # dibs-lib would return empty graphs
         raise RunError(
             "particles of dibs-lib are not finite: with five nodes its Erdős–Rényi prior takes the logarithm of zero"
         )
@@ -38,22 +61,29 @@ def fit_dibs_lib(
 
 
 def sampler(data: Dataset, model: Model, prior: str, beta: float = 1.0, shift: float = 0.5) -> Any:
-    """dibs-lib's own object with the published settings; `beta` is the slope of beta.
+    """Return the sampler object of dibs-lib with the published settings.
 
-    Linear particles start with weights from the prior that are moved away from zero by `shift`, its `min_edge`.
+    Parameters
+    ----------
+    data, model, prior
+        As in `fit_dibs_lib`.
+    beta
+        Slope of the linear schedule of beta.
+    shift
+        `min_edge` of dibs-lib: initial weights of linear particles come from the prior, moved away from zero by this.
     """
     try:
         from dibs import inference  # pyright: ignore[reportMissingImports]
         from dibs.models import graph, linearGaussian, nonlinearGaussian  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise InputError("dibs-lib is not installed: `make setup-bench` brings it") from error
-    if prior not in GRAPHS:
-        raise InputError(f"dibs-lib has no prior {prior!r}: use one of {', '.join(GRAPHS)}")
+        raise InputError("dibs-lib is not installed: run `make setup-bench`") from error
+    if prior not in PRIORS:
+        raise InputError(f"dibs-lib has no prior {prior!r}: use one of {', '.join(PRIORS)}")
     d = data.nodes
     slope, bandwidth_z, bandwidth_theta = published(model.name, d)
     common = {
         "x": jax.numpy.asarray(data.values, dtype=jax.numpy.float32),
-        "graph_model": getattr(graph, GRAPHS[prior])(d, n_edges_per_node=2),
+        "graph_model": getattr(graph, PRIORS[prior])(d, n_edges_per_node=2),
         "alpha_linear": slope,
         "beta_linear": beta,
     }
@@ -74,13 +104,14 @@ def sampler(data: Dataset, model: Model, prior: str, beta: float = 1.0, shift: f
 
 
 def known_noise(model: LinearGaussian | MlpGaussian) -> float:
+    """Return the noise variance of a model; raise an error if it is to be learnt."""
     if model.noise_variance is None:
-        raise InputError("dibs-lib has no unknown noise: give the model a noise_variance")
+        raise InputError("dibs-lib cannot learn unknown noise: give the model a noise_variance")
     return model.noise_variance
 
 
 def as_posterior(data: Dataset, model: Model, prior: str, graphs: np.ndarray, theta: Any) -> Posterior:
-    """Particles of dibs-lib as a posterior with equal weights; cyclic ones are dropped, as in the paper."""
+    """Return particles of dibs-lib as a posterior with equal weights; cyclic ones are dropped, as in the paper."""
     if model.name == "mlp":
         layers = [layer for layer in theta if len(layer)]
         theta = MlpTheta(tuple(np.asarray(w) for w, _ in layers), tuple(np.asarray(b) for _, b in layers), None)

@@ -1,6 +1,7 @@
-"""Numbers of committed tables for the text of a page: means, paired means, published numbers.
+"""Numbers from committed tables for the text of a page: means, paired means, published numbers.
 
-A `Number` prints itself with its digits. What a table does not hold is an error that names the study and the filter.
+A `Number` prints itself with its digits. A query that no row answers raises an error that names the study and the
+filter.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from typing import Any
 from dagpost.errors import InputError, printable
 from dagpost.studies.collect import TABLE, read_rows
 from dagpost.studies.experiments import STUDIES, study_by_name
-from dagpost.studies.tables import AS_PUBLISHED, DIGITS, Row, published, selected
+from dagpost.studies.tables import AS_PUBLISHED, DIGITS, Row, published, select_rows
 
 BENCHMARKS = Path("benchmarks", "results")
-"""Tables of benchmarks, beside the folder of results."""
+"""Folder of benchmark tables, relative to the parent of the folder of results."""
 NETWORK = ("graphs", "set", "truth", "model", "noise", "restart", "embedding", "latent")
-"""Columns that tell on which data, and in which setting of the study, a method ran."""
+"""Columns that identify the data, and the setting of the study, on which a method ran."""
 WHOLE = ("nll", "inll")
-"""Metrics in the hundreds and more, which pages show without a decimal place."""
+"""Metrics with values in the hundreds or more, printed without decimal places."""
 
 
 class Number(float):
-    """A float that prints itself with so many decimal places; so do sums and differences.
+    """A float that prints itself with `digits` decimal places, as do its sums and differences.
 
     >>> str(Number(1234.56)), str(Number(0.91, 3) - Number(0.9, 3))
     ('1,234.6', '0.010')
@@ -55,7 +56,7 @@ class Number(float):
 
 @dataclass(frozen=True)
 class Share:
-    """How many of how many, such as "21 of 41"."""
+    """A count out of a total, printed as "21 of 41"."""
 
     count: int
     total: int
@@ -66,32 +67,42 @@ class Share:
 
 @dataclass(frozen=True)
 class Paired:
-    """A metric of several methods on the networks that all of them ran on; `paired["dibs"]` is the mean of one."""
+    """A metric of several methods on the networks that all of them ran on; `paired["dibs"]` is the mean of one.
+
+    Attributes
+    ----------
+    methods
+        Names of the methods; comparisons are between the first two.
+    values
+        Values by method, in the same order of networks.
+    digits
+        Decimal places in print.
+    """
 
     methods: tuple[str, ...]
     values: Mapping[str, Sequence[float]]
     digits: int
 
     def __getitem__(self, method: str | int) -> Number:
-        return self._of(method, statistics.fmean)
+        return self._statistic(method, statistics.fmean)
 
     def median(self, method: str | int) -> Number:
-        """The median of one method over the networks."""
-        return self._of(method, statistics.median)
+        """Return the median of one method over the networks."""
+        return self._statistic(method, statistics.median)
 
     @property
     def networks(self) -> int:
-        """How many networks all methods ran on."""
+        """Number of networks that all methods ran on."""
         return len(self.values[self.methods[0]])
 
     @property
     def difference(self) -> Number:
-        """Mean of the first method less that of the second."""
+        """Mean of the first method minus that of the second."""
         return self[0] - self[1]
 
     @property
     def errors(self) -> Number:
-        """The difference of the first two methods in its standard errors; nan with a single network."""
+        """Difference of the first two methods in units of its standard error; nan with a single network."""
         first, second = (self.values[method] for method in self.methods[:2])
         each = [a - b for a, b in zip(first, second)]
         error = statistics.stdev(each) / math.sqrt(len(each)) if len(each) > 1 else math.nan
@@ -122,123 +133,142 @@ class Paired:
         """Whether the first two methods are within two standard errors of each other."""
         return abs(self.errors) <= 2
 
-    def _of(self, method: str | int, statistic: Callable[[Sequence[float]], float]) -> Number:
+    def _statistic(self, method: str | int, statistic: Callable[[Sequence[float]], float]) -> Number:
+        """Return a statistic of the values of one method, given by name or index."""
         name = self.methods[method] if isinstance(method, int) else method
         return Number(statistic(self.values[name]), self.digits)
 
 
 class Tables:
-    """The committed tables in and beside a folder of results; methods are the functions that a page can use."""
+    """Committed tables in and beside a folder of results; its methods are the functions of a page template.
+
+    In all methods `where` holds values that rows must have, by column; a tuple allows several.
+
+    Parameters
+    ----------
+    results
+        Folder of results; tables of benchmarks are in `benchmarks/results` beside it.
+    """
 
     def __init__(self, results: Path) -> None:
         self.results = results
 
     @cached_property
-    def _read(self) -> dict[str, list[Row]]:
+    def _cache(self) -> dict[str, list[Row]]:
+        """Rows of the tables read so far, by study."""
         return {}
 
     def rows(self, study: str) -> list[Row]:
-        """The rows that the study's table on the page rests on."""
-        if study not in self._read:
+        """Return the rows behind the study's table on the page."""
+        if study not in self._cache:
             path = self.results / study_by_name(study).name / TABLE
             if not path.is_file():
                 raise InputError(f"{printable(path)}: no such table: run `dagpost study {study}`")
-            self._read[study] = selected(read_rows(path), STUDIES[study].layout)
-        return self._read[study]
+            self._cache[study] = select_rows(read_rows(path), STUDIES[study].layout)
+        return self._cache[study]
 
     def benchmark(self, name: str) -> list[Row]:
-        """The rows of `benchmarks/results/NAME.csv`."""
+        """Return the rows of `benchmarks/results/NAME.csv`."""
         path = self.results.parent / BENCHMARKS / f"{name}.csv"
         if not path.is_file():
             raise InputError(f"{printable(path)}: no such table: run the benchmark with --out")
         return read_rows(path)
 
     def digits(self, study: str, metric: str) -> int:
-        """Decimal places of a metric in text."""
+        """Return the decimal places of a metric in text."""
         return 0 if metric in WHOLE else study_by_name(study).layout.digits.get(metric, DIGITS)
 
     def mean(self, study: str, metric: str, **where: Any) -> Number:
-        """Mean over the rows of a study that have these values."""
+        """Return the mean over the rows of a study that have these values."""
         return Number(statistics.fmean(self._values(study, metric, where)), self.digits(study, metric))
 
     def median(self, study: str, metric: str, **where: Any) -> Number:
-        """Median over the rows of a study that have these values."""
+        """Return the median over the rows of a study that have these values."""
         return Number(statistics.median(self._values(study, metric, where)), self.digits(study, metric))
 
     def sd(self, study: str, metric: str, **where: Any) -> Number:
-        """Standard deviation over the rows of a study that have these values."""
+        """Return the standard deviation over the rows of a study that have these values."""
         values = self._values(study, metric, where)
         if len(values) < 2:
-            raise InputError(f"{_named(study, where)}: one row has no standard deviation")
+            raise InputError(f"{_describe(study, where)}: one row has no standard deviation")
         return Number(statistics.stdev(values), self.digits(study, metric))
 
     def runs(self, study: str, **where: Any) -> int:
-        """Number of runs (networks or restarts) with these values; 0 where there are none."""
+        """Return the number of runs (networks or restarts) with these values."""
         return len({row["task"] for row in matching(self.rows(study), where)})
 
     def paper(self, study: str, metric: str, **where: Any) -> Number:
-        """The published number; of protein data in file order, as it was computed."""
+        """Return the published number; for protein data that of the graph in file order, as it was computed."""
         names = {"truth": AS_PUBLISHED, **where}
-        found = [p for p in published(study) if p.metric == metric and p.is_about(names)]
-        if len(found) != 1:
-            raise InputError(f"{_named(study, where)}: the paper has {len(found) or 'no'} numbers for {metric!r}")
-        return Number(found[0].mean, self.digits(study, metric))
+        numbers = [p for p in published(study) if p.metric == metric and p.matches(names)]
+        if len(numbers) != 1:
+            raise InputError(f"{_describe(study, where)}: the paper has {len(numbers) or 'no'} numbers for {metric!r}")
+        return Number(numbers[0].mean, self.digits(study, metric))
 
     def share(self, study: str, column: str, **where: Any) -> Share:
-        """In how many rows a column is true, of those that have it."""
+        """Return in how many rows a column is true, out of those that have it."""
         known = [row[column] for row in self._rows(study, where) if row.get(column) is not None]
         return Share(sum(map(bool, known)), len(known))
 
     def paired(self, study: str, metric: str, methods: Sequence[str], trusted: bool = False, **where: Any) -> Paired:
-        """A metric of several methods on the networks that all ran on; with `trusted`, where `auto` agreed as well."""
-        found = of_metric(self.common(study, methods, trusted, **where), metric, methods, self.digits(study, metric))
-        if not found.networks:
-            raise InputError(f"{_named(study, where)}: no network has {metric!r} for {', '.join(methods)}")
-        return found
+        """Return a metric of several methods on the networks that all of them ran on.
+
+        With `trusted`, only networks on which the chains of `auto` agreed.
+        """
+        networks = self.common(study, methods, trusted, **where)
+        paired = paired_metric(networks, metric, methods, self.digits(study, metric))
+        if not paired.networks:
+            raise InputError(f"{_describe(study, where)}: no network has {metric!r} for {', '.join(methods)}")
+        return paired
 
     def common(self, study: str, methods: Sequence[str], trusted: bool = False, **where: Any) -> list[dict[str, Row]]:
-        """For each network that all methods ran on, the row of each method."""
+        """Return the row of each method for each network that all methods ran on; `trusted` as in `paired`."""
         networks: dict[tuple[Any, ...], dict[str, Row]] = {}
         for row in matching(self.rows(study), where):
             each = networks.setdefault(tuple(row.get(name) for name in NETWORK), {})
             if row["method"] in each and row["method"] in (*methods, "auto"):
-                raise InputError(f"{_named(study, where)}: {row['method']} has two rows for a network: narrow it down")
+                raise InputError(
+                    f"{_describe(study, where)}: {row['method']} has two rows for a network: narrow the filter"
+                )
             each[row["method"]] = row
-        both = [each for each in networks.values() if all(method in each for method in methods)]
-        return [each for each in both if not trusted or each.get("auto", {}).get("trusted") is True]
+        complete = [each for each in networks.values() if all(method in each for method in methods)]
+        return [each for each in complete if not trusted or each.get("auto", {}).get("trusted") is True]
 
     def measured(self, benchmark: str, column: str, digits: int = DIGITS, **where: Any) -> Number:
-        """Mean of a column of a benchmark's table over the rows that have these values."""
+        """Return the mean of a column of a benchmark's table over the rows that have these values."""
         values = [float(row[column]) for row in matching(self.benchmark(benchmark), where) if column in row]
         if not values:
-            raise InputError(f"benchmark {_named(benchmark, where)}: no row has {column!r}")
+            raise InputError(f"benchmark {_describe(benchmark, where)}: no row has {column!r}")
         return Number(statistics.fmean(values), digits)
 
     def _rows(self, study: str, where: Mapping[str, Any]) -> list[Row]:
-        found = list(matching(self.rows(study), where))
-        if not found:
-            raise InputError(f"{_named(study, where)}: no such rows in its table")
-        return found
+        """Return the rows of a study that have these values; raise an error if there are none."""
+        rows = list(matching(self.rows(study), where))
+        if not rows:
+            raise InputError(f"{_describe(study, where)}: no such rows in its table")
+        return rows
 
     def _values(self, study: str, metric: str, where: Mapping[str, Any]) -> list[float]:
+        """Return the known values of a metric in these rows; raise an error if there are none."""
         values = [float(row[metric]) for row in self._rows(study, where) if row.get(metric) is not None]
         if not values:
-            raise InputError(f"{_named(study, where)}: no row has {metric!r}")
+            raise InputError(f"{_describe(study, where)}: no row has {metric!r}")
         return values
 
 
 def matching(rows: Iterable[Row], where: Mapping[str, Any]) -> Iterable[Row]:
-    """The rows that have these values; a tuple allows several."""
+    """Yield the rows that have these values; a tuple or list allows several."""
     for row in rows:
         if all(row.get(k) in v if isinstance(v, tuple | list) else row.get(k) == v for k, v in where.items()):
             yield row
 
 
-def of_metric(networks: Sequence[Mapping[str, Row]], metric: str, methods: Sequence[str], digits: int) -> Paired:
-    """A metric on those of these networks where every method has it."""
+def paired_metric(networks: Sequence[Mapping[str, Row]], metric: str, methods: Sequence[str], digits: int) -> Paired:
+    """Return a metric on the networks for which every method has it."""
     known = [each for each in networks if all(each[m].get(metric) is not None for m in methods)]
     return Paired(tuple(methods), {m: [float(each[m][metric]) for each in known] for m in methods}, digits)
 
 
-def _named(study: str, where: Mapping[str, Any]) -> str:
+def _describe(study: str, where: Mapping[str, Any]) -> str:
+    """Return a study and a filter as text for an error message."""
     return f"{study} ({', '.join(f'{name}={value!r}' for name, value in where.items()) or 'all rows'})"

@@ -1,4 +1,12 @@
-"""A page from a template: text with expressions over the committed tables, in the syntax of Jinja.
+"""Pages with generated parts, updated by `dagpost study --page`.
+
+* `<!-- study NAME -->` to `<!-- end NAME -->`: the table and figure of a study. A study that has results and no block
+  gets a section at the end, unless the page has `table` blocks only.
+* `<!-- table NAME -->` to `<!-- end NAME -->`: a table of `comparisons.BLOCKS`.
+* A page that begins with `<!-- generated from FILE … -->` is rendered from that template in the folder of results. The
+  rest of any other page is left alone.
+
+A template is text with Jinja expressions over the committed tables:
 
     {{ mean("linear-20", "shd", graphs="erdos-renyi", method="dibs") }}           a number
     {% set p = paired("bge-20", "shd", ("dibs", "dibs-lib"), graphs="scale-free") %}
@@ -6,15 +14,7 @@
     {% do check(p["dibs"] > p["dibs-lib"]) %}                                     fails unless it holds
     {% do everywhere("lower", "mlp-20", "shd", "dibs", ("m-mc3", "g-mc3")) %}     on both kinds of graphs
 
-Functions are the methods of `numbers.Tables` and the tables of `comparisons`.
-
-Pages with generated parts, renewed by `dagpost study --page`.
-
-* `<!-- study NAME -->` to `<!-- end NAME -->`: the table and figure of a study. A study that has results and no block
-  gets a section at the end, unless the page has tables alone.
-* `<!-- table NAME -->` to `<!-- end NAME -->`: a table of `comparisons.BLOCKS`.
-* A page that begins with `<!-- generated from FILE … -->` is written anew from that template in the folder of results,
-  where numbers in the text are expressions (`template.py`). The rest of any other page is left alone.
+Its functions are the methods of `numbers.Tables` and the tables of `comparisons`.
 """
 
 from __future__ import annotations
@@ -42,40 +42,53 @@ from dagpost.studies.numbers import Number, Paired, Tables
 from dagpost.studies.study import Study
 from dagpost.studies.tables import AS_PUBLISHED
 
-NUMBERS = ("mean", "median", "sd", "runs", "paper", "share", "paired", "measured")
-TABLES = ("comparison", "agreement", "disagreeing", "beside_paper", "missing_runs", "everywhere")
-PLACE = "<template>"
-"""What Jinja calls the file of a template that is a string."""
+TABLE_METHODS = ("mean", "median", "sd", "runs", "paper", "share", "paired", "measured")
+"""Methods of `Tables` that templates can call."""
+COMPARISONS = ("comparison", "agreement", "disagreeing", "beside_paper", "missing_runs", "everywhere")
+"""Functions of `comparisons` that templates can call."""
+TEMPLATE_FILE = "<template>"
+"""File name that Jinja gives a template that is a string."""
 
-AS_IT_IS = ("#", "|", "    ", "<", "```", "!")
-"""How a block begins that is not a paragraph: headings, tables, code, marks, pictures."""
+VERBATIM = ("#", "|", "    ", "<", "```", "!")
+"""Beginnings of blocks that are not paragraphs: headings, tables, code, comments, pictures."""
 
 
 def render(template: Path, tables: Tables) -> str:
-    """The page that a template makes of the tables; an error names its line."""
+    """Return the page that a template makes of the tables.
+
+    Parameters
+    ----------
+    template
+        Path of the template.
+    tables
+        Committed tables.
+
+    Raises
+    ------
+    InputError
+        If an expression fails or a check does not hold; names the line of the template.
+    """
     try:
         import jinja2
         from jinja2.sandbox import SandboxedEnvironment
     except ImportError:
-        raise InputError(
-            f"{printable(template)}: templates need jinja2: pip install 'dagpost[dev]' brings it"
-        ) from None
+        raise InputError(f"{printable(template)}: templates need jinja2: pip install 'dagpost[dev]'") from None
     environment = SandboxedEnvironment(
-        undefined=jinja2.StrictUndefined, extensions=["jinja2.ext.do"], finalize=_printed, keep_trailing_newline=True,
-        trim_blocks=True,
+        undefined=jinja2.StrictUndefined, extensions=["jinja2.ext.do"], finalize=_format_value,
+        keep_trailing_newline=True, trim_blocks=True,
     )  # fmt: skip
     environment.globals = vocabulary(tables)
     environment.filters["digits"] = lambda value, digits: Number(value, digits)
     try:
-        return refilled(environment.from_string(template.read_text(encoding="utf-8")).render())
+        return rewrap(environment.from_string(template.read_text(encoding="utf-8")).render())
     except (InputError, jinja2.TemplateError) as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == PLACE]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == TEMPLATE_FILE]
         line = getattr(error, "lineno", None) or (lines[-1] if lines else "?")
         raise InputError(f"{printable(template)}, line {line}: {error}") from error
 
 
 def vocabulary(tables: Tables) -> dict[str, Any]:
-    """What a template can name."""
+    """Return the functions and constants that a template can use."""
     return {
         "check": check,
         "FILE_ORDER": AS_PUBLISHED,
@@ -84,111 +97,128 @@ def vocabulary(tables: Tables) -> dict[str, Any]:
         "MOVES_PER_NODE": MOVES_PER_NODE,
         "SIGNIFICANCE": BASELINES["bootstrap-pc"]["significance"],
         "LARGEST_RHAT": LARGEST_RHAT,
-        **{name: getattr(tables, name) for name in NUMBERS},
-        **{name: partial(getattr(comparisons, name), tables) for name in TABLES},
+        **{name: getattr(tables, name) for name in TABLE_METHODS},
+        **{name: partial(getattr(comparisons, name), tables) for name in COMPARISONS},
     }
 
 
-def refilled(text: str) -> str:
-    """Paragraphs and list items with lines of at most 120 characters; anything else as it is.
+def rewrap(text: str) -> str:
+    """Wrap paragraphs and list items to lines of at most 120 characters; leave other blocks alone.
 
-    >>> refilled("a\\nb\\n\\n* c\\n  d\\n* e\\n")
+    >>> rewrap("a\\nb\\n\\n* c\\n  d\\n* e\\n")
     'a b\\n\\n* c d\\n* e\\n'
     """
     parts = []
     for block in re.split(r"\n{2,}", text.strip("\n")):
-        if not block.startswith(AS_IT_IS):
+        if not block.startswith(VERBATIM):
             items = re.split(r"\n(?=\* )", block)
-            block = "\n".join(_filled(" ".join(item.split())) for item in items)
+            block = "\n".join(_wrap(" ".join(item.split())) for item in items)
         parts.append(block)
     return "\n\n".join(parts) + "\n"
 
 
-def _filled(item: str) -> str:
+def _wrap(item: str) -> str:
+    """Return a paragraph or list item wrapped to 120 characters."""
     return textwrap.fill(
         item, 120, subsequent_indent="  " * item.startswith("* "), break_long_words=False, break_on_hyphens=False
     )
 
 
 def check(holds: bool) -> str:
-    """Nothing, or an error: what the text says beside it is not so."""
+    """Return an empty string; raise an error if a comparison that the text states does not hold."""
     if not holds:
-        raise InputError("a comparison does not hold: see what the sentence beside it says, and change it")
+        raise InputError("a comparison does not hold: correct the sentence beside it")
     return ""
 
 
-def _printed(value: Any) -> Any:
-    """Numbers as they print themselves, tables without their last newline; a bare float has no digits to print with."""
+def _format_value(value: Any) -> Any:
+    """Return the value of an expression as the page shows it; raise an error for a float without digits."""
     if isinstance(value, str):
         return value.rstrip("\n")
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, Paired) or (isinstance(value, float) and not isinstance(value, Number)):
-        raise InputError(f"{value!r} has no format: pass a float through `| digits(1)`, take a mean of paired numbers")
+        raise InputError(f"{value!r} has no format: use `| digits(1)` for a float, and one method of paired numbers")
     return value
 
 
-MARK = re.compile(r"<!-- study ([\w-]+) -->\n.*?<!-- end \1 -->\n", re.DOTALL)
+STUDY_MARK = re.compile(r"<!-- study ([\w-]+) -->\n.*?<!-- end \1 -->\n", re.DOTALL)
 TABLE_MARK = re.compile(r"<!-- table ([\w-]+) -->\n.*?<!-- end \1 -->\n", re.DOTALL)
 GENERATED = re.compile(r"\A<!-- generated from ([\w./-]+)\b.*?-->\n+", re.DOTALL)
 
 
-def renew_page(page: str | os.PathLike[str], results: str | os.PathLike[str]) -> list[str]:
-    """Write the page anew from the files of all finished studies; returns the names of these."""
+def update_page(page: str | os.PathLike[str], results: str | os.PathLike[str]) -> list[str]:
+    """Update the generated parts of a page.
+
+    Parameters
+    ----------
+    page
+        Markdown file.
+    results
+        Folder of results.
+
+    Returns
+    -------
+    list of str
+        Names of the studies that have results.
+    """
     path = Path(page)
     if not path.is_file():
         raise InputError(f"{printable(path)}: no such page: give the path of a Markdown file")
     text = path.read_text(encoding="utf-8")
-    renewed, there = renewed_text(text, Path(results), path.parent)
-    if renewed != text:
-        write_atomically(path, renewed.encode(), overwrite=True)
-    return there
+    updated, with_results = update_text(text, Path(results), path.parent)
+    if updated != text:
+        write_atomically(path, updated.encode(), overwrite=True)
+    return with_results
 
 
-def renewed_text(text: str, folder: Path, beside: Path) -> tuple[str, list[str]]:
-    """What a page in the folder `beside` is to say, and the names of the studies that have results."""
+def update_text(text: str, folder: Path, page_folder: Path) -> tuple[str, list[str]]:
+    """Return the updated text of a page in `page_folder`, and the names of the studies that have results."""
     tables = Tables(folder)
     if head := GENERATED.match(text):
         if not (folder / head[1]).is_file():
-            raise InputError(f"{printable(folder / head[1])}: no such template, which the page says it is made from")
+            raise InputError(f"{printable(folder / head[1])}: no such template: correct the first line of the page")
         text = head[0] + render(folder / head[1], tables)
-    there = [name for name in STUDIES if (folder / name / MARKDOWN).is_file()]
-    marked = set(MARK.findall(text))
+    with_results = [name for name in STUDIES if (folder / name / MARKDOWN).is_file()]
+    marked = set(STUDY_MARK.findall(text))
     with_tables = TABLE_MARK.sub(lambda m: table_block(m[1], tables), text)
-    renewed = MARK.sub(lambda m: block(m[1], folder, beside) if m[1] in there else m[0], with_tables)
+    updated = STUDY_MARK.sub(
+        lambda m: study_block(m[1], folder, page_folder) if m[1] in with_results else m[0], with_tables
+    )
     if marked or not TABLE_MARK.search(text):
-        for name in there:
+        for name in with_results:
             if name not in marked:
-                renewed += f"\n## {STUDIES[name].title}\n\n{block(name, folder, beside)}"
-    return renewed, there
+                updated += f"\n## {STUDIES[name].title}\n\n{study_block(name, folder, page_folder)}"
+    return updated, with_results
 
 
 def table_block(name: str, tables: Tables) -> str:
-    """A table of `comparisons` between its marks."""
+    """Return a table of `comparisons.BLOCKS` between its marks."""
     if name not in BLOCKS:
         raise InputError(f"<!-- table {name} -->: {nearest(name, BLOCKS)}")
     return f"<!-- table {name} -->\n\n{BLOCKS[name](tables)}\n<!-- end {name} -->\n"
 
 
-def block(name: str, results: Path, beside: Path) -> str:
-    """Everything generated of one study: what it is, its table, its figure, and where they come from."""
+def study_block(name: str, results: Path, page_folder: Path) -> str:
+    """Return the generated part about one study: description, table, figure and provenance, between its marks."""
     study, folder = STUDIES[name], results / name
-    parts = [_about(study), (folder / MARKDOWN).read_text(encoding="utf-8").rstrip()]
+    parts = [_description(study), (folder / MARKDOWN).read_text(encoding="utf-8").rstrip()]
     if (folder / FIGURE).is_file():
-        shown = Path(os.path.relpath(folder / FIGURE, beside)).as_posix()
-        parts.append(f"![{study.title}]({shown})")
+        link = Path(os.path.relpath(folder / FIGURE, page_folder)).as_posix()
+        parts.append(f"![{study.title}]({link})")
     if (folder / PROVENANCE).is_file():
-        parts.append(origin(json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))))
+        parts.append(provenance_text(json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))))
     return f"<!-- study {name} -->\n" + "\n\n".join(parts) + f"\n<!-- end {name} -->\n"
 
 
-def _about(study: Study) -> str:
+def _description(study: Study) -> str:
+    """Return what a study shows, and where it is in the paper."""
     numbers = "" if study.published else " The paper shows this as a plot, without numbers."
     return f"Paper: {study.source}. {study.shows}{numbers}"
 
 
-def origin(record: dict[str, Any]) -> str:
-    """One paragraph: command, how much of it is finished, versions, hardware, time."""
+def provenance_text(record: dict[str, Any]) -> str:
+    """Return a paragraph with the command, the share of finished tasks, versions, hardware and times."""
     machines = "; ".join(_machine(h) for h in record["hardware"])
     versions = "; ".join(dict.fromkeys(_versions(v) for v in record["versions"]))
     done = "all" if record["finished"] == record["tasks"] else f"{record['finished']} of {record['tasks']}"
@@ -201,10 +231,11 @@ def origin(record: dict[str, Any]) -> str:
 
 
 def _versions(v: dict[str, Any]) -> str:
-    """Those that a reader asks for; the record holds more of them."""
+    """Return the most important versions; the record holds more."""
     return f"dagpost {v['dagpost']}, JAX {v['jax']}, Python {v['python']}"
 
 
 def _machine(h: dict[str, Any]) -> str:
+    """Return processor, cores and GPU of a machine, and its number of tasks."""
     device = "" if h["device"] == "cpu" else f", {h['device']}"
     return f"{h['processor']}, {h['cores']} cores{device} ({h['tasks']} tasks)"

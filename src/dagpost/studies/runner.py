@@ -1,8 +1,7 @@
-"""One task from beginning to end, wherever it runs.
+"""Runner of tasks: performs those that are not finished, and reports the ones that failed.
 
-Where tasks run: in this process, in processes of this machine, or on a Dask cluster; the latter two by joblib.
-
-The runner: does what is not done yet, and says what failed.
+An executor decides where tasks run: in this process, in processes of this machine, or on a Dask cluster; the latter two
+use joblib.
 """
 
 from __future__ import annotations
@@ -21,11 +20,22 @@ from dagpost.studies.task import Store, Task
 
 
 def perform(task: Task, *fits: Any) -> dict[str, Any]:
-    """The measured rows, how long it took, and with what; or what went wrong, in one sentence.
+    """Run one task from beginning to end.
 
-    Data that cannot be used and runs that cannot go on are told, not raised: the other tasks of a study go on. Tells
-    apart what a method refuses from a fault in the program, which is raised. `fits` takes the place of the
-    function that fits, where the posteriors are there already.
+    Errors that a method raises on purpose are returned, so that the other tasks of a study continue; programming errors
+    are raised.
+
+    Parameters
+    ----------
+    task
+        What to run.
+    fits
+        Replacement for the function that fits, where the posteriors exist already (`experiments.fitting.Fits`).
+
+    Returns
+    -------
+    dict
+        "rows", "seconds", "versions" and "hardware"; or "failed", a sentence that says why.
     """
     from dagpost.studies.experiments import MEASURES
 
@@ -41,7 +51,7 @@ def perform(task: Task, *fits: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON holds; a number that is not finite is not known."""
+    """Return a value that JSON can hold; numbers that are not finite become None."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -51,14 +61,17 @@ def _plain(value: Any) -> Any:
 
 Results = Iterator[tuple[Task, dict[str, Any]]]
 Executor = Callable[[Sequence[Task]], Results]
+"""Performs tasks and yields each with its result, in any order."""
 
 ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 def use_one_thread() -> None:
-    """One core for each task, here and in the processes to come: tasks run side by side, and a task's result is the
-    same wherever it runs. For processes in which JAX has not computed yet."""
+    """Limit this process and its child processes to one thread each; call it before JAX computes anything.
+
+    Tasks run side by side, one per core, and the result of a task is the same wherever it runs.
+    """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     flags = os.environ.get("XLA_FLAGS", "")
@@ -68,7 +81,7 @@ def use_one_thread() -> None:
 
 
 def share_settings() -> None:
-    """Let processes to come keep compiled code where this one does, and compute on the same device."""
+    """Let child processes use the compilation cache and the device of this process."""
     import jax
 
     names = {
@@ -83,35 +96,42 @@ def share_settings() -> None:
             os.environ.setdefault(variable, str(value))
 
 
-def here(tasks: Sequence[Task]) -> Results:
-    """One after the other in this process."""
+def serial(tasks: Sequence[Task]) -> Results:
+    """Perform tasks one after the other in this process."""
     for task in tasks:
         yield task, perform(task)
 
 
-def _named(task: Task) -> tuple[Task, dict[str, Any]]:
+def _perform_with_task(task: Task) -> tuple[Task, dict[str, Any]]:
+    """Return a task and its result."""
     return task, perform(task)
 
 
 def _parallel(tasks: Sequence[Task], **options: Any) -> Results:
-    """Results as they come; whoever stops listening stops the work."""
+    """Yield results as they become available; closing the iterator stops the work."""
     import joblib
 
     settings: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1, **options}
-    results: Any = joblib.Parallel(**settings)(joblib.delayed(_named)(task) for task in tasks)
+    results: Any = joblib.Parallel(**settings)(joblib.delayed(_perform_with_task)(task) for task in tasks)
     yield from results
 
 
 def processes(workers: int) -> Executor:
-    """That many processes on this machine; one is this process itself, as it is where joblib is not installed."""
+    """Return an executor that runs tasks in processes of this machine.
+
+    Parameters
+    ----------
+    workers
+        Number of processes; 1, or a missing joblib, means this process.
+    """
 
     def run(tasks: Sequence[Task]) -> Results:
         try:
             import joblib  # noqa: F401
         except ImportError:
-            return here(tasks)
+            return serial(tasks)
         if workers == 1 or len(tasks) == 1:
-            return here(tasks)
+            return serial(tasks)
         share_settings()
         return _parallel(tasks, n_jobs=min(workers, len(tasks)), pre_dispatch="2*n_jobs")
 
@@ -119,9 +139,15 @@ def processes(workers: int) -> Executor:
 
 
 def cluster(address: str, patience: float = 10.0) -> Executor:
-    """The workers of a Dask scheduler, as many as there are; dagpost must be installed there, in the same version.
+    """Return an executor that runs tasks on all workers of a Dask scheduler.
 
-    `patience` is how many seconds the scheduler has to answer."""
+    Parameters
+    ----------
+    address
+        Address of the scheduler; its workers need the same version of dagpost.
+    patience
+        Seconds to wait for the scheduler's answer.
+    """
     try:
         import joblib
         from distributed import Client
@@ -144,14 +170,33 @@ def cluster(address: str, patience: float = 10.0) -> Executor:
 
 @dataclass(frozen=True)
 class Failure:
+    """A task that failed, and why."""
+
     task: Task
     why: str
 
 
 def run(
-    tasks: Sequence[Task], store: Store, execute: Executor = here, title: str = "tasks", progress: bool | None = None
+    tasks: Sequence[Task], store: Store, execute: Executor = serial, title: str = "tasks", progress: bool | None = None
 ) -> list[Failure]:
-    """Perform the tasks that have no result yet; each result is on disk before the next is waited for."""
+    """Perform the tasks that have no result yet; each result is on disk before the next one is fetched.
+
+    Parameters
+    ----------
+    tasks
+        What to run.
+    store
+        Where results are and go.
+    execute
+        Executor.
+    title, progress
+        Title of the progress bar, and whether to show it; None for only on a terminal.
+
+    Returns
+    -------
+    list of Failure
+        The tasks that failed; they have no result and are run again next time.
+    """
     done = store.finished(tasks)
     todo = [task for task in tasks if task.key not in done]
     failures = []
@@ -165,8 +210,16 @@ def run(
     return failures
 
 
-def chosen(tasks: Sequence[Task], only: Sequence[str]) -> list[Task]:
-    """Those that have the values asked for: "method=auto,mc3" is either, several such words must all hold."""
+def select_tasks(tasks: Sequence[Task], only: Sequence[str]) -> list[Task]:
+    """Return the tasks that have the requested values.
+
+    Parameters
+    ----------
+    tasks
+        Tasks to select from.
+    only
+        Conditions such as "method=auto,mc3", which allows either method; all conditions must hold.
+    """
     known = {
         name: {str(task.labels[name]) for task in tasks if name in task.labels}
         for task in tasks
@@ -178,28 +231,28 @@ def chosen(tasks: Sequence[Task], only: Sequence[str]) -> list[Task]:
             raise InputError(f"--only {text}: write NAME=VALUE, for example method=auto")
         if name not in known:
             raise InputError(f"--only {text}: {nearest(name, known)}")
-        wanted = values.split(",")
-        for value in wanted:
+        allowed = values.split(",")
+        for value in allowed:
             if value not in known[name]:
                 raise InputError(f"--only {text}: no task has {name}={value}: {nearest(value, sorted(known[name]))}")
-        tasks = [task for task in tasks if str(task.labels.get(name)) in wanted]
+        tasks = [task for task in tasks if str(task.labels.get(name)) in allowed]
     return list(tasks)
 
 
-def numbered(tasks: Sequence[Task], places: str) -> list[Task]:
-    """By index: "7", "0-9", "3,5,8-11".
+def tasks_by_index(tasks: Sequence[Task], indices: str) -> list[Task]:
+    """Return tasks by index: "7", "0-9", "3,5,8-11".
 
-    >>> numbered("abcdef", "0,2-3")
+    >>> tasks_by_index("abcdef", "0,2-3")
     ['a', 'c', 'd']
     """
     out = []
-    for part in places.split(","):
+    for part in indices.split(","):
         first, dash, last = part.strip().partition("-")
         try:
             span = range(int(first), int(last if dash else first) + 1)
         except ValueError:
-            raise InputError(f"--task {places}: give an index, or a range such as 0-9") from None
+            raise InputError(f"--task {indices}: give an index, or a range such as 0-9") from None
         if not span or span[0] < 0 or span[-1] >= len(tasks):
-            raise InputError(f"--task {places}: there are {len(tasks)} tasks, 0 to {len(tasks) - 1}; --list shows them")
+            raise InputError(f"--task {indices}: tasks have indices from 0 to {len(tasks) - 1}; --list shows them")
         out += [tasks[k] for k in span]
     return out

@@ -1,4 +1,4 @@
-"""A study: a declaration of what varies, what is measured and how it is laid out."""
+"""Declaration of a study: its tasks, its scale, and the layout of its table and figure."""
 
 from __future__ import annotations
 
@@ -10,71 +10,110 @@ from dagpost.errors import InputError, nearest
 from dagpost.studies.task import Task
 
 EXTRAS = ("dibs-lib",)
-"""Methods that run only when asked for."""
+"""Methods that run only on request (`--include`)."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of a study to run."""
+    """How much of a study to run.
+
+    Attributes
+    ----------
+    seeds
+        Number of data sets, or of restarts where there is one data set.
+    smoke
+        Tiny sizes and at most two seeds, to check that everything works.
+    include
+        Members of `EXTRAS` to run as well.
+    """
 
     seeds: int = 30
-    """Data sets, or restarts where there is one data set."""
     smoke: bool = False
-    """Tiny sizes and two seeds: does everything work?"""
     include: tuple[str, ...] = ()
-    """Methods that are left out unless asked for, such as "dibs-lib"."""
 
     @property
     def replicates(self) -> range:
+        """Numbers of the data sets or restarts."""
         return range(min(self.seeds, 2) if self.smoke else self.seeds)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the tidy table becomes a Markdown table and a figure."""
+    """How the tidy table becomes a Markdown table and a figure.
+
+    Attributes
+    ----------
+    rows
+        Columns of the tidy table that name a row of the Markdown table.
+    metrics
+        Columns of the tidy table that hold numbers, and their headings.
+    spread
+        Column whose values become headings, for tables with one metric.
+    where
+        Values that rows must have to be shown, by column.
+    filled
+        Values of rows that leave a column out, by column.
+    figure
+        Kind of figure.
+    panels
+        Column with a row of panels for each of its values.
+    x
+        Column along the horizontal axis of a figure with lines.
+    logarithmic
+        Whether the vertical axis of lines is logarithmic.
+    digits
+        Decimal places by metric; 1 for metrics left out.
+    """
 
     rows: tuple[str, ...]
-    """Columns of the tidy table that name a row."""
     metrics: Mapping[str, str]
-    """Columns of the tidy table that hold numbers, and their headings."""
     spread: str | None = None
-    """A column whose values are headings, for tables with one metric."""
     where: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Values that rows must have to be shown."""
     filled: Mapping[str, Any] = field(default_factory=dict)
-    """What rows that do not name a column have there."""
     figure: Literal["boxes", "lines"] = "boxes"
     panels: str | None = None
-    """Column with a row of panels for each of its values."""
     x: str | None = None
-    """Column along the horizontal axis of lines."""
     logarithmic: bool = False
     digits: Mapping[str, int] = field(default_factory=dict)
-    """Of a metric, after the point; 1 unless told."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """One table or figure of the paper, on our methods and its own."""
+    """One table or figure of the paper, with its methods and ours.
+
+    Attributes
+    ----------
+    name, title
+        Name on the command line, and heading on the page.
+    source
+        Table or figure of the paper.
+    shows
+        Description in a sentence or two.
+    tasks
+        Function from a scale to the tasks.
+    layout
+        Layout of table and figure.
+    published
+        Whether the paper gives numbers, not only a plot.
+    alone
+        Whether tasks measure time, and therefore run one after the other with all cores.
+    seeds
+        Number of data sets or restarts in the paper.
+    """
 
     name: str
     title: str
     source: str
-    """Which table or figure of the paper it is."""
     shows: str
-    """What it is about, in a sentence or two."""
     tasks: Callable[[Scale], list[Task]]
     layout: Layout
     published: bool = False
-    """Whether the paper gives numbers, and not a plot alone."""
     alone: bool = False
-    """Whether tasks measure time, and so run one after the other with all cores."""
     seeds: int = 30
-    """How many the paper has."""
 
 
 def known_extras(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, once it is clear that they are known."""
+    """Return the names given with `--include`; raise an error for one that is not in `EXTRAS`."""
     for name in names:
         if name not in EXTRAS:
             raise InputError(f"--include {name}: {nearest(name, EXTRAS)}")

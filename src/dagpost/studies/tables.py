@@ -1,12 +1,9 @@
-"""Names of methods, models and graphs as tables and figures print them.
+"""Tables of a study: results of tasks to tidy rows, their summary, CSV and Markdown, beside the paper's numbers.
 
-The paper's own figures, as far as it gives numbers: `published.csv`, copied from its tables and text.
-
-Lorch, Rothfuss, Schölkopf and Krause, DiBS: Differentiable Bayesian Structure Learning, NeurIPS 2021. Results on
-simulated networks and the ablations are given as plots alone. Column `where` names the row by columns of our tables;
-what the paper calls DiBS is `dibs-paper` there, DiBS+ is `dibs-paper+`. Numbers of edges come from its text.
-
-From the results of tasks to tidy rows, their summary, CSV and Markdown.
+The paper's numbers are in `published.csv`, copied from its tables and text: Lorch, Rothfuss, Schölkopf and Krause,
+DiBS: Differentiable Bayesian Structure Learning, NeurIPS 2021. Results on simulated networks and the ablations are
+published as plots only. Column `where` of that file names a row by columns of our tables; what the paper calls DiBS is
+`dibs-paper` there, DiBS+ is `dibs-paper+`. Numbers of edges come from the text of the paper.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from dagpost.studies.study import Layout, Study
 from dagpost.studies.task import Task
 
 AS_PUBLISHED = "cdt, file order (as published)"
-"""The permuted consensus graph that the paper's Sachs tables rest on; see `measures/sachs.py`."""
+"""Name of the permuted consensus graph behind the paper's Sachs tables; see `experiments/sachs.py`."""
 
 METHODS = {
     "mc3": "MC³",
@@ -43,10 +40,10 @@ METHODS = {
     "auto": "auto",
     "exact": "exact",
 }
-"""In the order in which they are listed. `dibs-paper` is our run with everything as published."""
+"""Names of methods in print, in the order of tables. `dibs-paper` is our run with everything as published."""
 
 SCORED = ", cyclic runs scored as published"
-"""Ends the name of a method in rows whose means contain the runs without a DAG."""
+"""Suffix of a method in rows whose means contain the runs without a DAG."""
 
 VALUES = {
     "erdos-renyi": "Erdős–Rényi",
@@ -70,8 +67,8 @@ HEADINGS = {
 }
 
 
-def shown(column: str, value: object) -> str:
-    """A value of a column as a person reads it."""
+def display_name(column: str, value: object) -> str:
+    """Return a value of a column as tables and figures print it."""
     if column == "method":
         name = str(value).removesuffix(SCORED)
         return METHODS.get(name, name) + str(value)[len(name) :]
@@ -80,8 +77,8 @@ def shown(column: str, value: object) -> str:
     return VALUES.get(str(value), str(value))
 
 
-def place(column: str, value: object) -> float:
-    """Where a value comes in its column: methods in the order above, numbers by size, the rest as it came."""
+def sort_key(column: str, value: object) -> float:
+    """Return the rank of a value in its column: methods as in `METHODS`, numbers by size, other values all 0."""
     if column == "method":
         name = str(value).removesuffix(SCORED)
         return list(METHODS).index(name) if name in METHODS else len(METHODS)
@@ -90,24 +87,36 @@ def place(column: str, value: object) -> float:
 
 @dataclass(frozen=True)
 class Published:
-    """One number of the paper; `sd` is None where it gives none."""
+    """One number of the paper.
+
+    Attributes
+    ----------
+    metric
+        Column of our table that holds the same quantity.
+    where
+        Columns and values that name its row in our table.
+    mean, sd
+        Published mean and standard deviation; `sd` is None where the paper gives none.
+    """
 
     metric: str
     where: tuple[tuple[str, str], ...]
     mean: float
     sd: float | None
 
-    def is_about(self, names: Mapping[str, Any]) -> bool:
-        """Whether a row of ours with these values is the same thing."""
+    def matches(self, names: Mapping[str, Any]) -> bool:
+        """Return whether a row of our table with these values corresponds to this number."""
         return all(name in names and _same(names[name], value) for name, value in self.where)
 
 
 def _same(ours: Any, theirs: str) -> bool:
+    """Return whether a value of our table equals one of published.csv."""
     return float(theirs) == float(ours) if isinstance(ours, int | float) else str(ours) == theirs
 
 
 @lru_cache(maxsize=1)
-def _all() -> dict[str, tuple[Published, ...]]:
+def _read_published() -> dict[str, tuple[Published, ...]]:
+    """Return the content of published.csv by study."""
     text = (resources.files("dagpost.studies") / "published.csv").read_text(encoding="utf-8")
     out: dict[str, list[Published]] = {}
     for row in csv.DictReader(text.splitlines()):
@@ -118,17 +127,17 @@ def _all() -> dict[str, tuple[Published, ...]]:
 
 
 def published(study: str) -> tuple[Published, ...]:
-    """What the paper gives in numbers for a study; nothing where it has plots alone."""
-    return _all().get(study, ())
+    """Return the paper's numbers for a study; none where it has plots only."""
+    return _read_published().get(study, ())
 
 
 Row = dict[str, Any]
 DIGITS = 1
+"""Decimal places of a metric for which the layout gives none."""
 
 
 def tidy(results: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """One row for each posterior that was measured, in the order of the tasks; columns tell what it was, the first one
-    which task."""
+    """Return one row for each measured posterior, in the order of the tasks; the first column is the task's key."""
     rows = []
     for result in results:
         task = Task(**result["task"])
@@ -138,7 +147,7 @@ def tidy(results: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Every digit of every number; nothing where a number is not known."""
+    """Return the rows as CSV with all digits; unknown numbers are empty."""
     columns = list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, restval="", extrasaction="ignore", lineterminator="\n")
@@ -147,16 +156,16 @@ def as_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def selected(rows: Iterable[Row], layout: Layout) -> list[Row]:
-    """The rows that the layout shows, with what they leave unsaid filled in."""
+def select_rows(rows: Iterable[Row], layout: Layout) -> list[Row]:
+    """Return the rows that the layout shows, with its defaults for columns that they leave out."""
     kept = [row for row in rows if all(row.get(name) in allowed for name, allowed in layout.where.items())]
     return [{**layout.filled, **row} for row in kept]
 
 
 def score_all_cyclic(d: int) -> dict[str, float]:
-    """Scores that the authors give a run with `d` nodes whose particles are all cyclic: E-SHD d(d-1)/2, AUROC 0.5.
+    """Return the authors' scores of a run with `d` nodes whose particles are all cyclic: E-SHD d(d-1)/2, AUROC 0.5.
 
-    There is no such convention for likelihoods and numbers of edges.
+    The authors have no such convention for likelihoods and numbers of edges.
 
     >>> score_all_cyclic(20)
     {'shd': 190.0, 'auroc': 0.5}
@@ -165,10 +174,10 @@ def score_all_cyclic(d: int) -> dict[str, float]:
 
 
 class Line(NamedTuple):
-    """One metric of what has the same names: its values in our runs, and what the paper has.
+    """One metric of one row of a table: its values in our runs, and the paper's mean and standard deviation.
 
-    Runs whose particles are all cyclic have no values. Where there are some, a further line, whose method ends in
-    `SCORED`, has them with the authors' scores; `all_cyclic` is their number.
+    Runs whose particles are all cyclic have no values. Where there are such runs, an additional line, whose method ends
+    in `SCORED`, includes them with the authors' scores; `all_cyclic` is their number.
     """
 
     names: dict[str, Any]
@@ -179,38 +188,40 @@ class Line(NamedTuple):
 
     @property
     def mean(self) -> float | None:
+        """Mean of the values; None without values."""
         return statistics.fmean(self.values) if self.values else None
 
     @property
     def sd(self) -> float | None:
+        """Standard deviation of the values; None for fewer than two."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
 def summary(study: Study, rows: Iterable[Row]) -> list[Line]:
-    """A line for each metric of each combination of the layout's columns, sorted as tables show them."""
+    """Return a line for each metric of each combination of the layout's columns, in the order of tables."""
     layout = study.layout
     keys = [*layout.rows, *([layout.spread] if layout.spread else [])]
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in selected(rows, layout):
+    for row in select_rows(rows, layout):
         groups.setdefault(tuple(row.get(key) for key in keys), []).append(row)
-    came = {key: list(dict.fromkeys(values[k] for values in groups)) for k, key in enumerate(keys)}
+    first_seen = {key: list(dict.fromkeys(values[k] for values in groups)) for k, key in enumerate(keys)}
 
     def rank(values: tuple[Any, ...]) -> list[tuple[float, int]]:
-        return [(place(key, value), came[key].index(value)) for key, value in zip(keys, values)]
+        return [(sort_key(key, value), first_seen[key].index(value)) for key, value in zip(keys, values)]
 
     out = []
     for values in sorted(groups, key=rank):
         names = dict(zip(keys, values))
         for metric in layout.metrics:
             numbers = [float(row[metric]) for row in groups[values] if row.get(metric) is not None]
-            found = next((p for p in published(study.name) if p.metric == metric and p.is_about(names)), None)
-            out.append(Line(names, metric, numbers, (found.mean, found.sd) if found else (None, None)))
-        out += _scored(out[-len(layout.metrics) :], groups[values])
+            paper = next((p for p in published(study.name) if p.metric == metric and p.matches(names)), None)
+            out.append(Line(names, metric, numbers, (paper.mean, paper.sd) if paper else (None, None)))
+        out += _with_cyclic_runs(out[-len(layout.metrics) :], groups[values])
     return out
 
 
-def _scored(lines: Sequence[Line], rows: Sequence[Row]) -> list[Line]:
-    """The lines once more with runs that are all cyclic scored as published; none where there are no such runs."""
+def _with_cyclic_runs(lines: Sequence[Line], rows: Sequence[Row]) -> list[Line]:
+    """Return copies of the lines that include all-cyclic runs, scored as published; none without such runs."""
     scores = [score_all_cyclic(row["nodes"]) for row in rows if row.get("all_cyclic")]
     if not any(line.metric in score for line in lines for score in scores):
         return []
@@ -224,10 +235,10 @@ def _scored(lines: Sequence[Line], rows: Sequence[Row]) -> list[Line]:
     ]
 
 
-def written(mean: float | None, sd: float | None, digits: int) -> str:
-    """A mean and its standard deviation, or a dash.
+def format_mean(mean: float | None, sd: float | None, digits: int) -> str:
+    """Return a mean and its standard deviation, or a dash.
 
-    >>> written(34.0, 0.71, 1), written(None, None, 1)
+    >>> format_mean(34.0, 0.71, 1), format_mean(None, None, 1)
     ('34.0 ± 0.7', '–')
     """
     if mean is None:
@@ -236,7 +247,7 @@ def written(mean: float | None, sd: float | None, digits: int) -> str:
 
 
 class Column(NamedTuple):
-    """A column of numbers in the Markdown table."""
+    """A column of numbers in the Markdown table: of one metric, ours or the paper's, for one value of `spread`."""
 
     spread: Any
     metric: str
@@ -244,7 +255,7 @@ class Column(NamedTuple):
 
 
 def markdown(study: Study, rows: Iterable[Row]) -> str:
-    """The summary as a Markdown table; columns of the paper stand beside ours where it has numbers."""
+    """Return the summary as a Markdown table, with columns of the paper's numbers beside ours where it has some."""
     layout, lines = study.layout, summary(study, rows)
     columns = _columns(layout, lines)
     headings = [HEADINGS.get(c, c) for c in layout.rows] + [_heading(layout, column) for column in columns] + ["runs"]
@@ -253,44 +264,48 @@ def markdown(study: Study, rows: Iterable[Row]) -> str:
     for line in lines:
         groups.setdefault(tuple(line.names[c] for c in layout.rows), []).append(line)
     for values, group in groups.items():
-        cells = [shown(c, v) for c, v in zip(layout.rows, values)]
+        cells = [display_name(c, v) for c, v in zip(layout.rows, values)]
         cells += [_cell(layout, column, group) for column in columns]
         table.append([*cells, _runs(group)])
     return "".join("| " + " | ".join(cells) + " |\n" for cells in table)
 
 
 def _runs(group: Sequence[Line]) -> str:
-    """How many runs the means are over, and how many of them are all cyclic where these are scored."""
+    """Return the number of runs behind the means and, where all-cyclic runs are scored, how many there are."""
     counts = sorted({len(line.values) for line in group if line.values or not line.all_cyclic})
     text = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{text}, {group[0].all_cyclic} all cyclic" if group[0].all_cyclic else text
 
 
 def _columns(layout: Layout, lines: Sequence[Line]) -> list[Column]:
-    def of(line: Line) -> Any:
+    """Return the columns of numbers; the paper has one only where it has a number."""
+
+    def spread_of(line: Line) -> Any:
         return line.names[layout.spread] if layout.spread else None
 
     out = []
-    for value in dict.fromkeys(of(line) for line in lines):
+    for value in dict.fromkeys(spread_of(line) for line in lines):
         for metric in layout.metrics:
             out.append(Column(value, metric, False))
-            if any(of(line) == value and line.metric == metric and line.paper[0] is not None for line in lines):
+            if any(spread_of(line) == value and line.metric == metric and line.paper[0] is not None for line in lines):
                 out.append(Column(value, metric, True))
     return out
 
 
 def _cell(layout: Layout, column: Column, group: Iterable[Line]) -> str:
+    """Return the cell of a column in the row of these lines."""
     digits = layout.digits.get(column.metric, DIGITS)
     for line in group:
         if line.metric == column.metric and (layout.spread is None or line.names[layout.spread] == column.spread):
-            return written(*(line.paper if column.of_paper else (line.mean, line.sd)), digits)
-    return written(None, None, digits)
+            return format_mean(*(line.paper if column.of_paper else (line.mean, line.sd)), digits)
+    return format_mean(None, None, digits)
 
 
 def _heading(layout: Layout, column: Column) -> str:
+    """Return the heading of a column."""
     name = layout.metrics[column.metric]
     if layout.spread:
-        label = shown(layout.spread, column.spread)
+        label = display_name(layout.spread, column.spread)
         label = label if layout.spread == "method" else f"{HEADINGS.get(layout.spread, layout.spread)} = {label}"
         name = f"{label}, {name}" if len(layout.metrics) > 1 else label
     return f"{name}, paper" if column.of_paper else name

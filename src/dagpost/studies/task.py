@@ -1,6 +1,7 @@
-"""A task: one run of one method on one data set, as plain data whose identity fixes every random number.
+"""Tasks and the store of their results.
 
-The folder of results: a file for each finished task, shared by all studies, and tables for each study.
+A task is one run of one method on one data set, as plain data whose content fixes every random number. The store is a
+folder with a file for each finished task, shared by all studies, and a folder of tables for each study.
 """
 
 from __future__ import annotations
@@ -19,10 +20,22 @@ from dagpost.errors import InputError, printable
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is measured (`kind`, a name in `dagpost.studies.experiments`), on which data, and what is run on them.
+    """One run of one method on one data set.
 
-    `data` and `run` hold nothing but what JSON can hold. The data set depends on `data` alone, so that every method
-    sees the same one; the method's random numbers depend on all of it.
+    The data set depends on `data` alone, so that every method gets the same one; the random numbers of the method
+    depend on the whole task.
+
+    Parameters
+    ----------
+    kind
+        What is measured: a name in `dagpost.studies.experiments.MEASURES`.
+    data
+        Which data, in values that JSON can hold.
+    run
+        Method, model and options, in values that JSON can hold.
+
+    Examples
+    --------
 
     >>> one = Task("synthetic", {"nodes": 20, "set": 3}, {"method": "mc3"})
     >>> two = Task("synthetic", {"set": 3, "nodes": 20}, {"method": "auto"})
@@ -36,30 +49,31 @@ class Task:
 
     @property
     def identity(self) -> str:
-        """The task in words; two tasks with the same words are the same task."""
-        return words(self.as_dict())
+        """Canonical JSON of the task; tasks with the same identity are equal."""
+        return canonical_json(self.as_dict())
 
     @property
     def key(self) -> str:
-        """A name for a file: a hash of the identity."""
+        """Hash of the identity, the name of its result file."""
         return hashlib.sha256(self.identity.encode()).hexdigest()[:24]
 
     @property
     def seed(self) -> int:
-        """Of the method."""
+        """Random seed of the method."""
         return _seed(self.identity)
 
     @property
     def data_seed(self) -> int:
-        """Of the data."""
-        return _seed(words(dict(self.data)))
+        """Random seed of the data."""
+        return _seed(canonical_json(dict(self.data)))
 
     @property
     def labels(self) -> dict[str, Any]:
-        """Data and run in one; what tables are grouped by and `--only` picks from."""
+        """Data and run merged: the values that tables group by and `--only` selects by."""
         return {**self.data, **self.run}
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the task as plain data; `Task(**d)` restores it."""
         return {"kind": self.kind, "data": dict(self.data), "run": dict(self.run)}
 
     def __eq__(self, other: object) -> bool:
@@ -73,31 +87,33 @@ class Task:
 
 
 def _plain(value: Any) -> str:
+    """Return a label value as short text."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def words(value: Any) -> str:
-    """The value in JSON, the same whatever the order of names."""
+def canonical_json(value: Any) -> str:
+    """Return the value as JSON that does not depend on the order of names."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _seed(text: str) -> int:
-    """31 bits, which every generator in use takes."""
+    """Return a seed of 31 bits, which every random generator in use accepts."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
 
 
 TASKS = "tasks"
+"""Folder of result files inside the store."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """Where results are kept. A task's file is there as a whole or not at all; so a crash loses what was running."""
+    """Folder of results. Files are written atomically, so that a crash loses only tasks that were running."""
 
     folder: Path
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> Store:
-        """The folder, made if need be, or an error that says why it cannot be used."""
+        """Return the store at this path, created if necessary; raise an error if it cannot be used."""
         folder = Path(path)
         try:
             (folder / TASKS).mkdir(parents=True, exist_ok=True)
@@ -105,34 +121,36 @@ class Store:
             raise InputError(f"{printable(folder)} is a file: give a folder with --out") from None
         except OSError as error:
             raise InputError(
-                f"{printable(folder)}: cannot be made ({error.strerror}): give another with --out"
+                f"{printable(folder)}: cannot be created ({error.strerror}): give another folder with --out"
             ) from None
         if not os.access(folder / TASKS, os.W_OK | os.X_OK):
-            raise InputError(f"{printable(folder)}: cannot be written to: give another with --out")
+            raise InputError(f"{printable(folder)}: cannot be written to: give another folder with --out")
         return cls(folder)
 
     def path(self, task: Task) -> Path:
+        """Return the path of the result file of a task."""
         return self.folder / TASKS / f"{task.key}.json"
 
     def get(self, task: Task) -> dict[str, Any] | None:
-        """The result of a finished task, None for one that is not; a damaged file counts as not finished."""
+        """Return the result of a finished task, None if it is not finished; a damaged file counts as not finished."""
         try:
-            found = json.loads(self.path(task).read_bytes())
+            result = json.loads(self.path(task).read_bytes())
         except (FileNotFoundError, ValueError):
             return None
-        usable = isinstance(found, dict) and found.get("task") == task.as_dict() and "rows" in found
-        return found if usable else None
+        usable = isinstance(result, dict) and result.get("task") == task.as_dict() and "rows" in result
+        return result if usable else None
 
     def put(self, task: Task, result: dict[str, Any]) -> None:
+        """Write the result file of a task."""
         text = json.dumps({"task": task.as_dict(), **result}, indent=1)
         write_atomically(self.path(task), text.encode(), overwrite=True)
 
     def finished(self, tasks: Iterable[Task]) -> set[str]:
-        """Keys of the tasks that are done."""
+        """Return the keys of the tasks that are finished."""
         return {task.key for task in tasks if self.get(task) is not None}
 
     def write(self, study: str, name: str, content: str | bytes) -> Path:
-        """A file of a study, in place of what was there."""
+        """Write a file into the folder of a study, replacing an existing one, and return its path."""
         folder = self.folder / study
         folder.mkdir(exist_ok=True)
         data = content.encode() if isinstance(content, str) else content

@@ -158,7 +158,7 @@ def test_a_report_of_a_damaged_run(dagpost, table, tmp_path):
     changed = json.loads(summary.read_text())
     summary.write_text(json.dumps(changed | {"names": changed["names"][::-1]}))
     ended = dagpost("report", "run", "--overwrite")
-    assert ended.code == 2 and "are of different runs" in ended.err
+    assert ended.code == 2 and "belong to different runs" in ended.err
 
 
 def test_simulate_feeds_fit(dagpost, tmp_path):
@@ -217,7 +217,7 @@ def test_results_are_never_overwritten_unasked(dagpost, table, tmp_path):
 def test_an_unusable_folder_is_found_out_before_the_work(what, dagpost, table, tmp_path, monkeypatch):
     monkeypatch.setattr("dagpost.inference.fit.fit", lambda *a, **k: pytest.fail("the work began"))
     (tmp_path / "file").write_text("")
-    out, message = {"a file": ("file", "is a file"), "under a file": ("file/run", "cannot be made")}.get(
+    out, message = {"a file": ("file", "is a file"), "under a file": ("file/run", "cannot be created")}.get(
         what, ("closed", "cannot be written to")
     )
     if what == "read-only":
@@ -279,10 +279,10 @@ def test_a_stopped_run_goes_on(dagpost, table, tmp_path, monkeypatch):
     monkeypatch.setattr("dagpost.inference.fit.fit", stand_in)
     monkeypatch.setattr("sys.argv", ["dagpost", "fit", "my table.csv"])
     ended = dagpost("fit", table)
-    assert ended.code == 143 and "go on with: dagpost fit 'my table.csv' --resume" in ended.err
+    assert ended.code == 143 and "resume with: dagpost fit 'my table.csv' --resume" in ended.err
     assert written(tmp_path / "run") == {"checkpoint"}
     ended = dagpost("fit", table)
-    assert ended.code == 2 and "holds a run that was stopped" in ended.err
+    assert ended.code == 2 and "holds a stopped run" in ended.err
     assert dagpost("fit", table, "--resume", "--checkpoint-every", 5).code == 0
     assert written(tmp_path / "run") == FILES
     assert "keeps no checkpoints" in dagpost("fit", table, "--method", "exact", "--resume", "--out", "other").err

@@ -26,9 +26,9 @@ def seen(console) -> str:
 def test_the_view_of_dibs_shows_edges_cycles_and_temperatures():
     sim, console, history = dp.simulate(nodes=4, observations=60, seed=0), terminal(), dp.History()
     options = {"model": "bge", "method": "dibs", "particles": 5, "steps": 40, "moves": 20, "seed": 3}
-    with watch.watching(("[bold]a", "b\x1b[31m", "c", "d"), console) as view:
+    with watch.live_view(("[bold]a", "b\x1b[31m", "c", "d"), console) as view:
         live = view.live
-        post = dp.fit(sim.train, **options, callback=inference.Both(history, view), every=10, progress=False)
+        post = dp.fit(sim.train, **options, callback=inference.CallbackPair(history, view), every=10, progress=False)
         live.refresh()
     text = seen(console)
     for part in ("DiBS", "step 40 of 40", "of 5", "alpha", "beta", "left", "█"):
@@ -43,10 +43,10 @@ def test_the_view_of_dibs_shows_edges_cycles_and_temperatures():
 def test_the_view_of_chains_shows_moves_and_precision():
     sim, console, history = dp.simulate(nodes=4, observations=60, seed=0), terminal(), dp.History()
     options = {"model": "bge", "particles": 4, "steps": 20, "precision": 0.02, "seed": 1}
-    with watch.watching(sim.train.names, console) as view:
-        post = dp.fit(sim.train, **options, callback=inference.Both(history, view), every=10, progress=False)
+    with watch.live_view(sim.train.names, console) as view:
+        post = dp.fit(sim.train, **options, callback=inference.CallbackPair(history, view), every=10, progress=False)
         view.live.refresh()
-    assert "chains" in seen(console) and "moves" in seen(console) and "(wanted 0.02)" in seen(console)
+    assert "chains" in seen(console) and "moves" in seen(console) and "(target 0.02)" in seen(console)
     assert history.chains[-1].moves == post.info["moves"]
     np.testing.assert_allclose(history.chains[-1].edge_probabilities, post.edge_marginals)
     np.testing.assert_array_equal(post.graphs, dp.fit(sim.train, **options).graphs)
@@ -54,7 +54,7 @@ def test_the_view_of_chains_shows_moves_and_precision():
 
 def test_the_terminal_is_left_in_order_when_stopped():
     console = terminal()
-    with pytest.raises(KeyboardInterrupt), watch.watching(("a", "b"), console):
+    with pytest.raises(KeyboardInterrupt), watch.live_view(("a", "b"), console):
         raise KeyboardInterrupt
     assert seen(console).endswith("\x1b[?25h") or "\x1b[?25h" in seen(console)
 
@@ -73,7 +73,7 @@ def test_time_left(monkeypatch):
 def test_without_a_terminal_lines_are_written_and_the_result_is_the_same(dagpost, table, tmp_path):
     plain = dagpost("fit", table, *SMALL, "--out", "one")
     ended = dagpost("fit", table, *SMALL, "--out", "two", "--watch")
-    assert ended.code == plain.code == 0 and "no terminal" in ended.err
+    assert ended.code == plain.code == 0 and "not a terminal" in ended.err
     assert "DiBS: step 40 of 40" in ended.err and "chains: moves" in ended.err
     one, two = (tmp_path / name / "edges.csv" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. One file for each command; heavy parts load inside them."""
+"""The command line. Each command imports the library only when it runs, so that `dagpost --help` is quick."""
 
 from dagpost.interfaces.cli.app import main
 

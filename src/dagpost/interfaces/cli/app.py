@@ -1,4 +1,4 @@
-"""The commands in one program, and how each way of ending becomes an exit code."""
+"""The `dagpost` program: its commands, and the exit code of each outcome."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import typer
 from dagpost import __version__
 from dagpost.errors import InputError, RunError
 from dagpost.interfaces.cli import fit, report, simulate, study
-from dagpost.interfaces.cli.messages import complain, emit, plain_warnings, say
+from dagpost.interfaces.cli.messages import emit, plain_warnings, print_error, say
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
-UsageFault: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-"""The base of typer's complaints about options, wherever typer keeps it."""
+UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+"""Base class of typer's errors about options; typer does not export it under a fixed name."""
 
 app = typer.Typer(name="dagpost", rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command("fit", epilog=fit.FIT_EXAMPLES)(fit.fit)
@@ -38,7 +38,7 @@ def dagpost(
 ) -> None:
     """From a table of data to a posterior over causal graphs.
 
-    Start with `dagpost fit data.csv`: it says what it assumes, and how to change that.
+    Start with `dagpost fit data.csv`: it prints what it assumes, and how to change that.
     """
     if version:
         emit(f"dagpost {__version__}")
@@ -47,45 +47,58 @@ def dagpost(
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal came: unwind, as Python does on Ctrl-C."""
+    """Raised by a signal, to unwind as Python does on Ctrl-C."""
 
 
-ENDINGS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 @contextmanager
 def _signals(codes: list[int]) -> Iterator[None]:
-    """Note the exit code of a signal, then unwind. Compiled code that calls back may wrap the exception in its own;
-    the note survives that. Where nothing can be unwound (a callback of the garbage collector) Python drops the
-    exception: then the signal comes once more, a moment later."""
+    """Append the exit code of a signal to `codes`, then raise `Stopped`.
+
+    Compiled code that calls back into Python may replace the exception by its own; the code in the list survives that.
+    Python drops exceptions raised in callbacks of the garbage collector: then the signal is sent again shortly after.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number, frame):
-        codes.append(ENDINGS[signal.Signals(number)])
+        codes.append(EXIT_CODES[signal.Signals(number)])
         raise Stopped
 
-    def dropped(unraisable):
+    def on_dropped_exception(unraisable):
         if issubclass(unraisable.exc_type, Stopped):
-            again = threading.Timer(0.05, os.kill, [os.getpid(), codes[-1] - 128])
-            again.daemon = True
-            again.start()
+            timer = threading.Timer(0.05, os.kill, [os.getpid(), codes[-1] - 128])
+            timer.daemon = True
+            timer.start()
         else:
-            told_before(unraisable)
+            previous_hook(unraisable)
 
-    before = {number: signal.signal(number, stop) for number in ENDINGS}
-    told_before, sys.unraisablehook = sys.unraisablehook, dropped
+    previous_handlers = {number: signal.signal(number, stop) for number in EXIT_CODES}
+    previous_hook, sys.unraisablehook = sys.unraisablehook, on_dropped_exception
     try:
         yield
     finally:
-        sys.unraisablehook = told_before
-        for number, handler in before.items():
+        sys.unraisablehook = previous_hook
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0, 2 for bad input, 130 after Ctrl-C, 143 after SIGTERM."""
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments
+        Command and options, without the name of the program; None for those of this process.
+
+    Returns
+    -------
+    int
+        Exit code: 0, 2 for bad input, 130 after Ctrl-C, 143 after SIGTERM.
+    """
     codes: list[int] = []
     try:
         with _signals(codes), plain_warnings():
@@ -95,27 +108,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         code = codes[0]
     code = codes[0] if codes else code
-    if code in ENDINGS.values():
+    if code in EXIT_CODES.values():
         say("dagpost: stopped", quiet=False)
     return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    """Return the exit code of a command; print errors that the user can act on as one line."""
     try:
         code = typer.main.get_command(app).main(args=arguments, prog_name="dagpost", standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except UsageFault as fault:
-        complain(fault.format_message())  # type: ignore[attr-defined]
-    except (InputError, RunError) as fault:
-        complain(str(fault))
+    except UsageError as error:
+        print_error(error.format_message())  # type: ignore[attr-defined]
+    except (InputError, RunError) as error:
+        print_error(str(error))
     except MemoryError:
-        complain("out of memory: use fewer particles, draws or columns")
-    except OSError as fault:
-        if fault.strerror is None:
+        print_error("out of memory: use fewer particles, draws or columns")
+    except OSError as error:
+        if error.strerror is None:
             raise
-        complain(f"{fault.filename or 'output'}: {fault.strerror}")
-    except SystemExit as ending:  # completion scripts, and typer's own answer to a closed pipe
-        if isinstance(ending.__context__, BrokenPipeError):
+        print_error(f"{error.filename or 'output'}: {error.strerror}")
+    except SystemExit as end:  # completion scripts, and typer's own reaction to a closed pipe
+        if isinstance(end.__context__, BrokenPipeError):
             return 0
-        return ending.code if isinstance(ending.code, int) else 0
+        return end.code if isinstance(end.code, int) else 0
     return BAD_INPUT

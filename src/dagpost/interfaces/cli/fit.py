@@ -1,8 +1,6 @@
-"""From a table to a folder of results: what `fit` and `exact` have in common.
+"""`dagpost fit` and `dagpost exact`: from a table to a folder of results.
 
-`dagpost fit`: a posterior from a table.
-
-`dagpost exact`: the posterior itself, for few columns.
+Both commands gather their options in a `FitOptions` and hand it to `run_fit`.
 """
 
 from __future__ import annotations
@@ -13,9 +11,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,10 +21,15 @@ from dagpost import __version__
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.messages import as_json, emit, say
-from dagpost.interfaces.cli.options import prepare, settings
+from dagpost.interfaces.cli.options import parse_settings, prepare
 from dagpost.interfaces.cli.output import PAGE, RESULTS, output_folder, save, write
 
-CHANGES = {
+if TYPE_CHECKING:
+    from dagpost.inference.history import History
+    from dagpost.interfaces.defaults import Assumptions
+    from dagpost.posterior import Posterior
+
+OVERRIDES = {
     "units": "--raw-units",
     "model": "--model bge | mlp, --noise 0.1",
     "noise": "--noise 0.1",
@@ -35,22 +38,47 @@ CHANGES = {
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "leave them out of the table",
 }
-"""How to change what was assumed."""
+"""Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
-WATCHED = ("auto", "dibs", "dibs-paper")
-"""Methods that a callback can look at."""
+WITH_CALLBACK = ("auto", "dibs", "dibs-paper")
+"""Methods that take a callback."""
 
 CHECKPOINT = "checkpoint"
-"""Folder inside the output folder that a stopped run leaves."""
+"""Folder inside the output folder that holds the state of a stopped run."""
+
+LONG_COMPILING = 5.0
+"""Seconds of compiling from which on the summary mentions them."""
 
 
-WORTH_SAYING = 5.0
-"""Seconds of compiling from which on a run mentions them."""
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """Options of `dagpost fit` and `dagpost exact`; None where the user gave nothing.
 
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for; None where nothing was."""
+    Attributes
+    ----------
+    table
+        Path of the table.
+    model, prior, method, noise
+        As in `dagpost.interfaces.defaults.assume`.
+    raw_units
+        Whether to keep the units of the columns.
+    interventions
+        Column or file that names the nodes intervened on.
+    settings
+        Values of `--set`, as "NAME=VALUE".
+    seed
+        Random seed.
+    out, overwrite
+        Output folder, and whether to replace results in it.
+    resume, checkpoint_every
+        Whether to continue a stopped run, and the seconds between checkpoints.
+    accelerator
+        "cpu" or "gpu".
+    report, watch, quiet, json
+        Whether to write report.html, show the run live, print no messages, print the summary as JSON.
+    fit_arguments
+        Further arguments of `dagpost.fit`; those that are None are left to its defaults.
+    """
 
     table: str
     model: str | None
@@ -59,101 +87,105 @@ class Request:
     noise: float | None
     raw_units: bool | None
     interventions: str | None
-    set_: list[str] | None
+    settings: list[str] | None
+    seed: int
     out: str
     overwrite: bool
-    quiet: bool
-    json: bool
-    accelerator: str | None
-    seed: int
     resume: bool = False
     checkpoint_every: float | None = None
-    report: bool = False
-    given: dict[str, Any] = field(default_factory=dict)
-    """Further arguments of `dagpost.fit`; those that are None are left to it."""
+    accelerator: str | None = None
+    report: bool
     watch: bool = False
+    quiet: bool
+    json: bool
+    fit_arguments: dict[str, Any]
 
 
-def infer(request: Request) -> None:
-    """Read, assume, infer, write, say."""
-    wanted = settings(request.set_)
-    if request.watch and request.quiet:
+def run_fit(options: FitOptions) -> None:
+    """Read the table, infer the posterior, write the results and print a summary."""
+    settings = parse_settings(options.settings)
+    if options.watch and options.quiet:
         raise InputError("--watch and --quiet contradict each other: leave one of them out")
-    prepare(request.accelerator)
+    prepare(options.accelerator)
     from dagpost.data import as_dataset
     from dagpost.inference.fit import fit
     from dagpost.inference.history import History
     from dagpost.interfaces.defaults import assume
 
-    data = as_dataset(request.table, interventions=request.interventions)
-    assumed = assume(
+    data = as_dataset(options.table, interventions=options.interventions)
+    assumptions = assume(
         data,
-        request.model,
-        request.prior,
-        request.method,
-        noise=request.noise,
-        standardise=None if request.raw_units is None else not request.raw_units,
-        model_settings=wanted["model"],
-        prior_settings=wanted["prior"],
+        options.model,
+        options.prior,
+        options.method,
+        noise=options.noise,
+        standardise=None if options.raw_units is None else not options.raw_units,
+        model_settings=settings["model"],
+        prior_settings=settings["prior"],
     )
-    options = {k: v for k, v in request.given.items() if v is not None} | wanted["method"]
-    if request.quiet:
-        options["progress"] = False
-    files = (*RESULTS, PAGE) if request.report else RESULTS
-    with output_folder(request.out, files, request.overwrite) as folder:
-        options |= _checkpoints(request, assumed.method, folder)
-        say(f"{printable(Path(request.table).name)}: {data!r}"[:300], request.quiet)
-        say(explained(assumed.said), request.quiet)
+    arguments = {k: v for k, v in options.fit_arguments.items() if v is not None} | settings["method"]
+    if options.quiet:
+        arguments["progress"] = False
+    files = (*RESULTS, PAGE) if options.report else RESULTS
+    with output_folder(options.out, files, options.overwrite) as folder:
+        arguments |= _checkpoint_arguments(options, assumptions.method, folder)
+        say(f"{printable(Path(options.table).name)}: {data!r}"[:300], options.quiet)
+        say(_assumptions_text(assumptions), options.quiet)
         history = History()
         began = time.perf_counter()
         try:
-            with looking_on(assumed, history, request.watch) as looks:
+            with _callback_arguments(assumptions, history, options.watch) as callback:
                 post = fit(
-                    assumed.data, assumed.model, assumed.prior, assumed.method, seed=request.seed, **looks | options
-                )  # fmt: skip
+                    assumptions.data,
+                    assumptions.model,
+                    assumptions.prior,
+                    assumptions.method,
+                    seed=options.seed,
+                    **callback | arguments,
+                )
         except KeyboardInterrupt as stop:
-            say(f"dagpost: {_how_to_go_on(options)}", request.quiet)
-            if hasattr(stop, "exit_code"):  # it saved its state first
+            say(f"dagpost: {_resume_hint(arguments)}", options.quiet)
+            if hasattr(stop, "exit_code"):  # the method saved its state before it raised
                 raise typer.Exit(stop.exit_code) from None  # type: ignore[attr-defined]
             raise
         seconds = time.perf_counter() - began
-        summary = summarised(post, request, assumed, seconds)
+        summary = _summarise(post, options, assumptions, seconds)
         if len(history):
             summary["evolution"] = history.summary(post.names)
-        text = described(summary)
+        text = _summary_text(summary)
         written = save(post, folder, summary, text)
         shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
-        if request.report:
+        if options.report:
             from dagpost.report import html_report
 
             write(folder / PAGE, html_report(post, summary))
             written.append(PAGE)
-    say(text, request.quiet)
-    say(f"written to {printable(folder)}: {', '.join(written)}; look with `dagpost show {folder}`", request.quiet)
-    if request.json:
+    say(text, options.quiet)
+    say(f"written to {printable(folder)}: {', '.join(written)}; view with `dagpost show {folder}`", options.quiet)
+    if options.json:
         emit(as_json(summary))
 
 
 @contextmanager
-def looking_on(assumed: Any, history: Any, watch: bool) -> Iterator[dict[str, Any]]:
-    """The options of a method that can be looked at: its course is recorded, and shown where that is asked for."""
-    watched = assumed.method in WATCHED
+def _callback_arguments(assumptions: Assumptions, history: History, watch: bool) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of `fit` that record its history and, with `watch`, show it live; none without a callback."""
+    takes_callback = assumptions.method in WITH_CALLBACK
     if not watch:
-        yield {"callback": history} if watched else {}
+        yield {"callback": history} if takes_callback else {}
         return
-    if not watched:
-        say(f"--watch: method {assumed.method!r} has no particles to look at; showing its progress alone")
+    if not takes_callback:
+        say(f"--watch: method {assumptions.method!r} has no particles to show; showing its progress only")
         yield {}
         return
-    from dagpost.interfaces.cli.watch import watching
+    from dagpost.interfaces.cli.watch import live_view
 
-    with watching(assumed.data.names) as view:
-        yield {"callback": Both(history, view), "every": view.every, "progress": False}
+    with live_view(assumptions.data.names) as view:
+        yield {"callback": CallbackPair(history, view), "every": view.every, "progress": False}
 
 
 @dataclass(frozen=True)
-class Both:
-    """Two callbacks in one."""
+class CallbackPair:
+    """A callback that calls two callbacks in turn."""
 
     first: Any
     second: Any
@@ -163,50 +195,51 @@ class Both:
         self.second(snapshot)
 
 
-def _checkpoints(request: Request, method: str, folder: Path) -> dict[str, Any]:
-    """The arguments that let a stopped run go on, where the method knows them."""
+def _checkpoint_arguments(options: FitOptions, method: str, folder: Path) -> dict[str, Any]:
+    """Return the arguments of `fit` that save and resume its state; none for a method without checkpoints."""
     if method == "exact":
-        if request.resume or request.checkpoint_every is not None:
-            raise InputError(f"method {method!r} keeps no checkpoints here: leave out --resume and --checkpoint-every")
+        if options.resume or options.checkpoint_every is not None:
+            raise InputError(f"method {method!r} keeps no checkpoints: leave out --resume and --checkpoint-every")
         return {}
     state = folder / CHECKPOINT
-    if state.exists() and not request.resume:
-        if not request.overwrite:
-            raise InputError(f"{printable(folder)} holds a run that was stopped: go on with --resume, or --overwrite")
+    if state.exists() and not options.resume:
+        if not options.overwrite:
+            raise InputError(f"{printable(folder)} holds a stopped run: continue it with --resume, or use --overwrite")
         shutil.rmtree(state)
-    options: dict[str, Any] = {"checkpoint": state, "resume": request.resume}
-    if request.checkpoint_every is not None:
-        options["checkpoint_every"] = request.checkpoint_every
-    return options
+    arguments: dict[str, Any] = {"checkpoint": state, "resume": options.resume}
+    if options.checkpoint_every is not None:
+        arguments["checkpoint_every"] = options.checkpoint_every
+    return arguments
 
 
-def _how_to_go_on(options: dict[str, Any]) -> str:
-    if "checkpoint" not in options or not options["checkpoint"].exists():
+def _resume_hint(arguments: dict[str, Any]) -> str:
+    """Return how to continue a stopped run."""
+    if "checkpoint" not in arguments or not arguments["checkpoint"].exists():
         return "nothing was written."
-    arguments = [a for a in sys.argv[1:] if a != "--resume"]
-    return "go on with: " + shlex.join(["dagpost", *arguments, "--resume"])
+    words = [word for word in sys.argv[1:] if word != "--resume"]
+    return "resume with: " + shlex.join(["dagpost", *words, "--resume"])
 
 
-def explained(said: dict[str, str] | Any) -> str:
-    """What was assumed, and how to change it."""
-    lines = [f"  {what:8} {text}  [{CHANGES[what]}]" for what, text in said.items()]
-    return "\n".join(["assumed, since nothing else was said:", *lines])
+def _assumptions_text(assumptions: Assumptions) -> str:
+    """Return the defaults in use, and the options that change them."""
+    lines = [f"  {topic:8} {text}  [{OVERRIDES[topic]}]" for topic, text in assumptions.messages.items()]
+    return "\n".join(["assumptions, with the options that change them in brackets:", *lines])
 
 
-def summarised(post: Any, request: Request, assumed: Any, seconds: float) -> dict[str, Any]:
-    """The result as plain values; infinities as None."""
+def _summarise(post: Posterior, options: FitOptions, assumptions: Assumptions, seconds: float) -> dict[str, Any]:
+    """Return the content of summary.json."""
     table = post.edge_table()
     return {
         "dagpost": __version__,
-        "table": Path(request.table).name,
-        "rows": assumed.data.observations,
+        "table": Path(options.table).name,
+        "rows": assumptions.data.observations,
         "names": list(post.names),
-        "model": repr(assumed.model),
-        "prior": repr(assumed.prior),
-        "method": assumed.method,
-        "seed": request.seed,
-        "standardised": assumed.data.scaling is not None,
-        "assumed": dict(assumed.said),
+        "model": repr(assumptions.model),
+        "prior": repr(assumptions.prior),
+        "method": assumptions.method,
+        "seed": options.seed,
+        "standardised": assumptions.data.scaling is not None,
+        "assumed": dict(assumptions.messages),
         "graphs": len(post),
         "expected_edges": post.expected_edges,
         "seconds": round(seconds, 3),
@@ -218,8 +251,8 @@ def summarised(post: Any, request: Request, assumed: Any, seconds: float) -> dic
     }
 
 
-def described(summary: dict[str, Any], top: int = 12) -> str:
-    """The result in a few lines."""
+def _summary_text(summary: dict[str, Any], top: int = 12) -> str:
+    """Return the summary in a few lines, with the `top` most probable edges."""
     likely = [e for e in summary["edges"] if e["probability"] >= 0.5]
     lines = [
         f"{summary['graphs']} graphs on {len(summary['names'])} nodes by {summary['method']} "
@@ -232,17 +265,17 @@ def described(summary: dict[str, Any], top: int = 12) -> str:
     if "verdict" in summary["info"]:
         lines.append(str(summary["info"]["verdict"]))
     compiling = summary["info"].get("compiling", 0.0)
-    if compiling >= WORTH_SAYING:
-        lines.append(f"Compiling took {compiling:.0f} s of this; no time limit counts it, and later runs need less.")
+    if compiling >= LONG_COMPILING:
+        lines.append(f"Compiling took {compiling:.0f} s of this; time limits exclude it, and later runs compile less.")
     return "\n".join(lines)
 
 
 FIT_EXAMPLES = """Examples:
 
 \b
-  dagpost fit cells.csv                                   assume what is usual, and say so
-  dagpost fit cells.csv --interventions target --out run2  a column names what was intervened on
-  dagpost fit cells.csv --report                          and a page to look at: run/report.html
+  dagpost fit cells.csv                                   with defaults, which are printed
+  dagpost fit cells.csv --interventions target --out run2  a column names the intervened nodes
+  dagpost fit cells.csv --report                          also write run/report.html
   dagpost fit cells.csv --model bge --time-limit 60
   dagpost fit cells.csv --watch                           edges, cycles and temperatures, live
   dagpost fit cells.csv --model linear --noise 0.1 --raw-units    the paper's linear model
@@ -260,41 +293,47 @@ def fit(
     raw_units: o.RawUnits = None,
     interventions: o.Interventions = None,
     knowledge: o.Knowledge = None,
-    particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or resamples.")] = 30,
+    particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or bootstrap resamples.")] = 30,
     draws: o.Draws = 1000,
-    steps: Annotated[int | None, typer.Option(help="Steps of DiBS [by size and model]")] = None,
+    steps: Annotated[int | None, typer.Option(help="DiBS steps [depends on size and model]")] = None,
     seed: o.Seed = 0,
-    precision: Annotated[float | None, typer.Option(help="auto: wanted standard error of an edge [0.004]")] = None,
+    precision: Annotated[
+        float | None, typer.Option(help="auto: target standard error of edge probabilities [0.004]")
+    ] = None,
     max_moves: Annotated[
-        int | None, typer.Option(help="auto: most MCMC moves [300 million for 20 columns, 1.9 billion for 50]")
+        int | None,
+        typer.Option(help="auto: maximum MCMC moves [300 million for 20 columns, 1.9 billion for 50]"),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds of the whole run, compiling excepted; a seed then fixes less.")
+        float | None,
+        typer.Option(help="Maximum seconds, without compiling; a seed then no longer fixes the result."),
     ] = None,
     set_: o.Settings = None,
     out: o.Out = "run",
     overwrite: o.Overwrite = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     checkpoint_every: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
     accelerator: o.Accelerator = None,
     report: o.Report = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show edges, cycles and temperatures while it runs.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show edges, cycles and temperatures during the run.")] = False,
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
-    """Infer which column drives which: a posterior over causal graphs.
+    """Infer which columns cause which others: a posterior over causal graphs.
 
-    Writes edges.csv, summary.json, summary.txt and posterior.nc to the output folder. Without further options the
-    columns are standardised, their noise is learnt, and what was assumed is printed.
+    Writes edges.csv, summary.json, summary.txt and posterior.nc to the output folder. By default columns are
+    standardised and their noise is learnt; all assumptions are printed.
     """
-    given = {
+    fit_arguments = {
         "knowledge": knowledge, "particles": particles, "draws": draws, "steps": steps, "precision": precision,
         "max_moves": max_moves, "time_limit": time_limit,
     }  # fmt: skip
-    infer(
-        Request(
-            table, model, prior, method, noise, raw_units, interventions, set_, out, overwrite, quiet, json,
-            accelerator, seed, resume, checkpoint_every, report, given, watch,
+    run_fit(
+        FitOptions(
+            table=table, model=model, prior=prior, method=method, noise=noise, raw_units=raw_units,
+            interventions=interventions, settings=set_, seed=seed, out=out, overwrite=overwrite, resume=resume,
+            checkpoint_every=checkpoint_every, accelerator=accelerator, report=report, watch=watch, quiet=quiet,
+            json=json, fit_arguments=fit_arguments,
         )
     )  # fmt: skip
 
@@ -317,7 +356,7 @@ def exact(
     knowledge: o.Knowledge = None,
     draws: o.Draws = 1000,
     seed: o.Seed = 0,
-    memory_limit: Annotated[float | None, typer.Option(help="GiB [what is free]")] = None,
+    memory_limit: Annotated[float | None, typer.Option(help="Memory in GiB [free memory]")] = None,
     set_: o.Settings = None,
     out: o.Out = "run",
     overwrite: o.Overwrite = False,
@@ -325,14 +364,15 @@ def exact(
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
-    """The exact posterior, without sampling error: up to about 16 columns, models bge and linear.
+    """Compute the exact posterior, without sampling error: up to about 16 columns, models bge and linear.
 
-    Assumes and writes what `dagpost fit` does.
+    Has the defaults of `dagpost fit` and writes the same files.
     """
-    given = {"knowledge": knowledge, "draws": draws, "memory_limit": memory_limit}
-    infer(
-        Request(
-            table, model, prior, "exact", noise, raw_units, interventions, set_, out, overwrite, quiet, json,
-            None, seed, report=report, given=given,
+    fit_arguments = {"knowledge": knowledge, "draws": draws, "memory_limit": memory_limit}
+    run_fit(
+        FitOptions(
+            table=table, model=model, prior=prior, method="exact", noise=noise, raw_units=raw_units,
+            interventions=interventions, settings=set_, seed=seed, out=out, overwrite=overwrite, report=report,
+            quiet=quiet, json=json, fit_arguments=fit_arguments,
         )
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a person reads goes to standard error, results to standard output; a closed pipe is no fault."""
+"""Output of the commands: messages on standard error, results on standard output. A closed pipe is not an error."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any
 
 from dagpost import errors
 
-OWN = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Warning))
-"""Warnings that are for the person, not for the programmer."""
+OWN_WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Warning))
+"""Warning classes of dagpost, which are addressed to users."""
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """A line for the person at the terminal."""
+    """Print a message on standard error, unless `quiet`."""
     if not quiet:
         with contextlib.suppress(BrokenPipeError):
             print(text, file=sys.stderr, flush=True)
 
 
-def complain(text: str) -> None:
-    """The one line that a fault gets."""
+def print_error(text: str) -> None:
+    """Print an error as one line on standard error."""
     say("dagpost: error: " + " ".join(text.split()))
 
 
 def emit(text: str) -> None:
-    """A result, on standard output. Whoever reads it may stop reading."""
+    """Print a result on standard output; ignore a reader that has closed the pipe."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -38,11 +38,12 @@ def emit(text: str) -> None:
 
 
 def as_json(value: Any) -> str:
-    """Strict JSON: infinities and NaN become null."""
+    """Return the value as strict JSON; infinities and NaN become null."""
     return json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
+    """Return the value as dicts, lists and scalars that JSON can hold."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -56,19 +57,19 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Our own warnings as single lines without a place in the code, once each."""
+    """Print dagpost's own warnings as single lines without a source location, each text once."""
     seen: set[str] = set()
-    before = warnings.showwarning
+    show_other = warnings.showwarning
 
     def show(message, category, filename, lineno, file=None, line=None):
-        if not issubclass(category, OWN):
-            before(message, category, filename, lineno, file, line)
+        if not issubclass(category, OWN_WARNINGS):
+            show_other(message, category, filename, lineno, file, line)
         elif str(message) not in seen:
             seen.add(str(message))
             say(f"dagpost: warning: {message}")
 
     with warnings.catch_warnings():
-        for category in OWN:
+        for category in OWN_WARNINGS:
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield

@@ -1,6 +1,6 @@
-"""What a command sets up before the heavy parts load: caches of compiled code, and the accelerator.
+"""Options that several commands share, and what commands set up before the library loads.
 
-Options that several commands share, and their words.
+The setup chooses the caches of compiled code and the accelerator; both must be set before JAX is used.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dagpost.errors import InputError, nearest
 
 
 def prepare(accelerator: str | None = None) -> None:
-    """Caches that make a second run skip compilation; the accelerator that was asked for, or an error."""
+    """Set up caches, so that a second run skips compilation, and the accelerator; raise an error if it is missing."""
     use_caches()
     use_accelerator(accelerator)
 
 
 def cache_folder() -> Path | None:
-    """`$XDG_CACHE_HOME/dagpost` or `~/.cache/dagpost`; None where neither can be written to."""
+    """Return `$XDG_CACHE_HOME/dagpost` or `~/.cache/dagpost`; None if it is not writable."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(base) / "dagpost"
     return folder if _writable(folder) else None
 
 
 def use_caches() -> None:
-    """Keep what numba and XLA compile; without a folder to keep it in, compile every time."""
+    """Let numba and XLA cache what they compile; without a writable folder they compile in every run."""
     folder = cache_folder()
     package = Path(__file__).parents[1]
     if "NUMBA_CACHE_DIR" not in os.environ and not _writable(package / "__pycache__"):
@@ -45,13 +45,13 @@ def use_caches() -> None:
 
 
 def compile_quickly() -> None:
-    """Little is optimised, which halves the time of compiling: for runs so small that compiling is most of them."""
+    """Make XLA optimise little, which halves compile time; for runs so small that compiling dominates."""
     if "xla_backend_optimization_level" not in (flags := os.environ.get("XLA_FLAGS", "")):
         os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_optimization_level=0".strip()
 
 
 def use_accelerator(name: str | None) -> None:
-    """Compute on it, or say that it is not there."""
+    """Let JAX compute on "cpu" or "gpu"; raise an error if it is missing. None leaves the choice to JAX."""
     if name is None:
         return
     if name not in ("cpu", "gpu"):
@@ -70,6 +70,7 @@ def use_accelerator(name: str | None) -> None:
 
 
 def _writable(folder: Path) -> bool:
+    """Return whether files can be created in the folder, which is created if necessary."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -87,12 +88,12 @@ ACCELERATORS = ("cpu", "gpu")
 
 
 def _words(*words: str) -> Any:
-    """Completion: the words that begin like what was typed."""
+    """Return a completion function that offers these words."""
     return lambda incomplete: [w for w in words if w.startswith(incomplete)]
 
 
-Table = Annotated[str, typer.Argument(help="Table (.csv, .tsv, .parquet); its first row names the columns.")]
-Run = Annotated[str, typer.Argument(help="Folder that `dagpost fit` wrote.")]
+Table = Annotated[str, typer.Argument(help="Table (.csv, .tsv, .parquet) with column names in its first row.")]
+Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
     str | None, typer.Option("--model", help=f"{', '.join(MODELS)} [linear]", autocompletion=_words(*MODELS))
 ]
@@ -102,43 +103,44 @@ PriorName = Annotated[
 MethodName = Annotated[
     str | None, typer.Option("--method", help=f"{', '.join(METHODS)} [auto]", autocompletion=_words(*METHODS))
 ]
-Noise = Annotated[float | None, typer.Option(help="Known noise variance of every node; learnt if left out.")]
+Noise = Annotated[float | None, typer.Option(help="Known noise variance of every node [learnt]")]
 RawUnits = Annotated[
-    bool | None, typer.Option("--raw-units/--standardise", help="Keep units, or standardise columns [standardise]")
+    bool | None,
+    typer.Option("--raw-units/--standardise", help="Keep units, or standardise columns [standardise]"),
 ]
 Interventions = Annotated[
     str | None,
     typer.Option(
         metavar="FILE_OR_COLUMN",
-        help="Column that names the nodes intervened on in each row (several with ';'), or a file with such a column "
+        help="Column that names the nodes intervened on in each row (separated by ';'), or a file with such a column "
         "or a 0/1 mask.",
     ),
 ]
-Knowledge = Annotated[str | None, typer.Option(metavar="FILE", help="What is known of the graph (.toml).")]
-Draws = Annotated[int, typer.Option(help="Graphs in the posterior.")]
-Seed = Annotated[int, typer.Option(help="Fixes every random number.")]
-Out = Annotated[str, typer.Option(metavar="FOLDER", help="Where results go.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no messages; warnings and errors remain.")]
-Report = Annotated[bool, typer.Option("--report", help="Write report.html as well, an interactive page.")]
+Knowledge = Annotated[str | None, typer.Option(metavar="FILE", help="Prior knowledge of the graph (.toml).")]
+Draws = Annotated[int, typer.Option(help="Graphs drawn from the posterior (auto, exact).")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
+Out = Annotated[str, typer.Option(metavar="FOLDER", help="Output folder.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing results.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages, only warnings and errors.")]
+Report = Annotated[bool, typer.Option("--report", help="Also write report.html, an interactive page.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Accelerator = Annotated[
-    str | None, typer.Option(help="cpu or gpu [whichever is there]", autocompletion=_words(*ACCELERATORS))
+    str | None, typer.Option(help="cpu or gpu [gpu if JAX finds one]", autocompletion=_words(*ACCELERATORS))
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of the method, model.NAME of the model, prior.NAME of the prior; may be repeated.",
+        help="Setting of the method; model.NAME for the model, prior.NAME for the prior; repeatable.",
     ),
 ]
 
 
-def settings(given: list[str] | None) -> dict[str, dict[str, Any]]:
-    """`--set` by what it is a setting of.
+def parse_settings(given: list[str] | None) -> dict[str, dict[str, Any]]:
+    """Return the values of `--set` by owner: method, model or prior.
 
-    >>> settings(["thin=10", "model.alpha_w=30"])
+    >>> parse_settings(["thin=10", "model.alpha_w=30"])
     {'method': {'thin': 10}, 'model': {'alpha_w': 30}, 'prior': {}}
     """
     out: dict[str, dict[str, Any]] = {"method": {}, "model": {}, "prior": {}}

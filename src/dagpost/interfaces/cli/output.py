@@ -1,4 +1,4 @@
-"""The folder of a run: checked before the work, locked during it, and written whole or not at all."""
+"""Output folder of a command: checked before the run, locked during it; files are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ LOCK = ".dagpost.lock"
 
 @contextmanager
 def output_folder(path: str | os.PathLike[str], files: Iterable[str], overwrite: bool) -> Iterator[Path]:
-    """The folder, writable and held by this process alone; made if need be, and left as it was where the work fails."""
+    """Yield the folder, created if necessary and locked by this process; a failed run leaves no new folder behind.
+
+    Raises `InputError` if it is not writable, is locked, or holds one of `files` without `overwrite`.
+    """
     folder = Path(path)
     missing = [p for p in (folder, *folder.parents) if not p.exists()]
     try:
@@ -32,30 +35,32 @@ def output_folder(path: str | os.PathLike[str], files: Iterable[str], overwrite:
     except FileExistsError:
         raise InputError(f"{_shown(folder)} is a file: give a folder with --out") from None
     except OSError as error:
-        raise InputError(f"{_shown(folder)}: cannot be made ({error.strerror}): give another with --out") from None
+        raise InputError(
+            f"{_shown(folder)}: cannot be created ({error.strerror}): give another folder with --out"
+        ) from None
     try:
         with _lock(folder):
-            there = [name for name in files if (folder / name).exists()]
-            if there and not overwrite:
+            existing = [name for name in files if (folder / name).exists()]
+            if existing and not overwrite:
                 raise InputError(
-                    f"{_shown(folder / there[0])} exists already: give another folder with --out, or --overwrite"
+                    f"{_shown(folder / existing[0])} exists already: give another folder with --out, or --overwrite"
                 )
             yield folder
     finally:
-        for made in missing:
-            with suppress(OSError):  # not empty: the work succeeded
-                made.rmdir()
+        for created in missing:
+            with suppress(OSError):  # not empty: the run succeeded
+                created.rmdir()
 
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Held by one process; the system lets go of it when that process ends, however it ends."""
+    """Lock the folder for this process; the system releases the lock when the process ends, however it ends."""
     path = folder / LOCK
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise InputError(
-            f"{_shown(folder)}: cannot be written to ({error.strerror}): give another with --out"
+            f"{_shown(folder)}: cannot be written to ({error.strerror}): give another folder with --out"
         ) from None
     try:
         if not try_lock(handle) or os.fstat(handle).st_nlink == 0:  # or its holder removed it between our two calls
@@ -75,7 +80,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """All of it or nothing, in place of what was there."""
+    """Write a file atomically, replacing an existing one."""
     data = content.encode() if isinstance(content, str) else content
     try:
         write_atomically(path, data, overwrite=True)
@@ -84,7 +89,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def save(post: Posterior, folder: Path, summary: dict[str, Any], text: str) -> list[str]:
-    """Write the results; the summary last, so that a folder with a summary is complete."""
+    """Write the results and return their file names; the summary comes last, so that a folder with one is complete."""
     try:
         post.save(folder / POSTERIOR, overwrite=True)
         post.export(folder / EDGES, overwrite=True)
@@ -96,10 +101,10 @@ def save(post: Posterior, folder: Path, summary: dict[str, Any], text: str) -> l
 
 
 def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The summary of a finished run."""
+    """Return the summary of a finished run; raise an error if there is none, or it is damaged."""
     path = Path(folder) / SUMMARY
     if not Path(folder).is_dir():
-        raise InputError(f"{_shown(Path(folder))}: no such folder: make one with `dagpost fit data.csv --out FOLDER`")
+        raise InputError(f"{_shown(Path(folder))}: no such folder: create one with `dagpost fit data.csv --out FOLDER`")
     if not path.is_file():
         raise InputError(f"{_shown(Path(folder))} holds no finished run ({SUMMARY} is missing): run `dagpost fit`")
     try:
@@ -117,7 +122,7 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_posterior(folder: str | os.PathLike[str], summary: dict[str, Any]) -> Posterior | None:
-    """The posterior of a finished run, if its file is there."""
+    """Return the posterior of a finished run; None if its file is missing."""
     path = Path(folder) / POSTERIOR
     if not path.is_file():
         return None
@@ -126,10 +131,11 @@ def read_posterior(folder: str | os.PathLike[str], summary: dict[str, Any]) -> P
     post = load(path)
     if list(post.names) != summary["names"]:
         raise InputError(
-            f"{_shown(path)} and {SUMMARY} are of different runs: run `dagpost fit` again with --overwrite"
+            f"{_shown(path)} and {SUMMARY} belong to different runs: run `dagpost fit` again with --overwrite"
         )
     return post
 
 
 def _shown(path: Path) -> str:
+    """Return the path without characters that a terminal would interpret."""
     return printable(path)

@@ -1,7 +1,4 @@
-"""`dagpost report`: a finished run as an interactive page, as text and as a figure.
-
-`dagpost show`: the edges of a finished run.
-"""
+"""`dagpost show` prints the edges of a finished run; `dagpost report` writes it as a page, as text and as a figure."""
 
 from __future__ import annotations
 
@@ -28,7 +25,8 @@ TEXT, FIGURE = "report.txt", "report.png"
 def report(
     run: o.Run,
     data: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="The table that was fitted: some models need it for effects.")
+        str | None,
+        typer.Option(metavar="TABLE", help="The fitted table; some models need it for causal effects."),
     ] = None,
     interventions: o.Interventions = None,
     overwrite: o.Overwrite = False,
@@ -36,12 +34,12 @@ def report(
 ) -> None:
     """Write report.html, report.txt and report.png into the folder of a run.
 
-    report.html is one interactive page that needs nothing else and no network. The figure, report.png, needs
-    matplotlib (`dagpost[report]`).
+    report.html is a self-contained interactive page that works offline. The figure, report.png, needs matplotlib
+    (`dagpost[report]`).
     """
     summary = read_summary(run)
     if interventions is not None and data is None:
-        raise InputError("--interventions says which rows of --data were intervened on: give that table as well")
+        raise InputError("--interventions describes the rows of --data: give that table as well")
     prepare()
     from dagpost.report import has_matplotlib, html_report, png_report, text_report
 
@@ -61,7 +59,7 @@ def report(
             write(folder / FIGURE, png_report(summary, post))
             written.append(FIGURE)
         else:
-            say(f"no {FIGURE}: matplotlib is not installed; pip install 'dagpost[report]' brings it")
+            say(f"no {FIGURE}: matplotlib is not installed: pip install 'dagpost[report]'")
     say(f"written to {printable(folder)}: {', '.join(written)}", quiet)
 
 
@@ -76,8 +74,8 @@ SHOW_EXAMPLES = """Examples:
 
 def show(
     run: o.Run,
-    top: Annotated[int, typer.Option(help="At most so many edges.")] = 20,
-    min_probability: Annotated[float, typer.Option(help="Only edges at least this probable.")] = 0.05,
+    top: Annotated[int, typer.Option(help="Maximum number of edges.")] = 20,
+    min_probability: Annotated[float, typer.Option(help="Leave out less probable edges.")] = 0.05,
     json: o.Json = False,
 ) -> None:
     """Print the most probable edges of a run."""
@@ -86,11 +84,11 @@ def show(
         raise InputError(f"--min-probability {min_probability}: give a number from 0 to 1")
     summary = read_summary(run)
     edges = [e for e in summary["edges"] if e["probability"] >= min_probability]
-    emit(as_json(edges[:top]) if json else table_of(edges[:top], len(edges), summary))
+    emit(as_json(edges[:top]) if json else edge_table(edges[:top], len(edges), summary))
 
 
-def table_of(edges: list[dict[str, Any]], found: int, summary: dict[str, Any]) -> str:
-    """A table for the terminal; names cannot smuggle markup or control characters in."""
+def edge_table(edges: list[dict[str, Any]], total: int, summary: dict[str, Any]) -> str:
+    """Return a table for the terminal, of `total` edges in all; markup and control characters in names are escaped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -106,6 +104,6 @@ def table_of(edges: list[dict[str, Any]], found: int, summary: dict[str, Any]) -
     console = Console(color_system=None)
     with console.capture() as captured:
         console.print(table)
-    more = f"{len(edges)} of {found} edges shown" if found > len(edges) else f"{found} edges"
+    count = f"{len(edges)} of {total} edges shown" if total > len(edges) else f"{total} edges"
     verdict = summary.get("info", {}).get("verdict")
-    return captured.get().rstrip() + f"\n{more}" + (f". {printable(verdict)}" if verdict else "")
+    return captured.get().rstrip() + f"\n{count}" + (f". {printable(verdict)}" if verdict else "")

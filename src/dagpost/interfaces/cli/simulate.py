@@ -1,7 +1,4 @@
-"""`dagpost simulate`: a random network, and data from it.
-
-`dagpost bench`: how long default runs take on this machine.
-"""
+"""`dagpost simulate` draws a random network and data from it; `dagpost bench` times runs on such data."""
 
 from __future__ import annotations
 
@@ -32,11 +29,11 @@ TRAIN, TEST, GRAPH, INTERVENTIONAL, SUMMARY = (
 def simulate(
     model: Annotated[str, typer.Option(help=", ".join(o.MODELS))] = "linear",
     prior: Annotated[str, typer.Option(help=", ".join(o.PRIORS))] = "erdos-renyi",
-    nodes: Annotated[int, typer.Option(help="Columns.")] = 20,
-    observations: Annotated[int, typer.Option(help="Rows of train.csv.")] = 100,
-    test_observations: Annotated[int, typer.Option(help="Rows of test.csv.")] = 100,
-    interventional_sets: Annotated[int, typer.Option(help="Sets of interventional rows.")] = 0,
-    interventional_observations: Annotated[int, typer.Option(help="Rows of each such set.")] = 100,
+    nodes: Annotated[int, typer.Option(help="Number of nodes, the columns of the tables.")] = 20,
+    observations: Annotated[int, typer.Option(help="Rows in train.csv.")] = 100,
+    test_observations: Annotated[int, typer.Option(help="Rows in test.csv.")] = 100,
+    interventional_sets: Annotated[int, typer.Option(help="Number of interventional data sets.")] = 0,
+    interventional_observations: Annotated[int, typer.Option(help="Rows in each interventional data set.")] = 100,
     seed: o.Seed = 0,
     out: o.Out = "simulation",
     overwrite: o.Overwrite = False,
@@ -45,7 +42,7 @@ def simulate(
 ) -> None:
     """Draw a network from the prior and data from the model, as the paper's experiments do.
 
-    Writes train.csv, test.csv, the edges in graph.csv and, if asked for, interventional.csv with a column `target`.
+    Writes train.csv, test.csv, graph.csv with the edges and, on request, interventional.csv with a column `target`.
     """
     prepare()
     from dagpost.simulation import simulate as draw
@@ -59,7 +56,7 @@ def simulate(
     summary = {"model": model, "prior": prior, "nodes": nodes, "seed": seed, "edges": edges}
     files = {TRAIN: sim.train.frame(), TEST: sim.test.frame()}
     if sim.interventional:
-        files[INTERVENTIONAL] = _joined(sim.interventional)
+        files[INTERVENTIONAL] = _concatenate(sim.interventional)
     with output_folder(out, (*files, INTERVENTIONAL, GRAPH, SUMMARY), overwrite) as folder:
         for name, frame in files.items():
             write(folder / name, frame.to_csv(index=False))
@@ -70,15 +67,15 @@ def simulate(
         emit(as_json(summary))
 
 
-def _joined(sets: tuple[Any, ...]) -> Any:
-    """All sets in one table, with a column that names what was clamped."""
+def _concatenate(sets: tuple[Any, ...]) -> Any:
+    """Return all sets as one table, with a column `target` that names the nodes that were intervened on."""
     import pandas as pd
 
-    def one(data):
-        clamped = [name for name, was in zip(data.names, data.intervened.any(axis=0)) if was]
-        return data.frame().assign(target=";".join(clamped))
+    def with_target(data):
+        targets = [name for name, intervened in zip(data.names, data.intervened.any(axis=0)) if intervened]
+        return data.frame().assign(target=";".join(targets))
 
-    return pd.concat([one(data) for data in sets], ignore_index=True)
+    return pd.concat([with_target(data) for data in sets], ignore_index=True)
 
 
 BENCH_EXAMPLES = """Examples:
@@ -90,8 +87,8 @@ BENCH_EXAMPLES = """Examples:
 
 
 def bench(
-    nodes: Annotated[str, typer.Option(help="Sizes, with commas between them.")] = "5,10,20",
-    observations: Annotated[int, typer.Option(help="Rows.")] = 100,
+    nodes: Annotated[str, typer.Option(help="Numbers of nodes, separated by commas.")] = "5,10,20",
+    observations: Annotated[int, typer.Option(help="Number of rows.")] = 100,
     model: Annotated[str, typer.Option(help=", ".join(o.MODELS))] = "linear",
     method: Annotated[str, typer.Option(help=", ".join(o.METHODS))] = "auto",
     seed: o.Seed = 0,
@@ -99,26 +96,29 @@ def bench(
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
-    """Time default runs on simulated data: the first with whatever has to be compiled, the second without."""
+    """Time default runs on simulated data: a first run, which may compile, and a second, which does not."""
     try:
         sizes = [int(size) for size in nodes.split(",")]
     except ValueError:
-        raise InputError(f"--nodes {nodes}: give whole numbers with commas between them") from None
+        raise InputError(f"--nodes {nodes}: give whole numbers separated by commas") from None
     prepare(accelerator)
     results = []
     for size in sizes:
         say(f"{size} nodes …", quiet)
-        results.append(timed(size, observations, model, method, seed, False if quiet else None))
+        progress = False if quiet else None
+        results.append(time_runs(size, observations, model=model, method=method, seed=seed, progress=progress))
     if json:
         emit(as_json(results))
         return
-    lines = [f"{model}, {method}, {observations} rows", "nodes   first run      again"]
+    lines = [f"{model}, {method}, {observations} rows", "nodes   first run     second"]
     lines += [f"{r['nodes']:5}  {r['first']:8.1f} s {r['again']:8.1f} s" for r in results]
     emit("\n".join(lines))
 
 
-def timed(nodes: int, observations: int, model: str, method: str, seed: int, progress: bool | None) -> dict[str, Any]:
-    """Seconds of two runs that differ in nothing but what is compiled already."""
+def time_runs(
+    nodes: int, observations: int, *, model: str, method: str, seed: int, progress: bool | None
+) -> dict[str, Any]:
+    """Return the seconds of two equal runs; the second finds everything compiled."""
     from dagpost.inference.fit import fit
     from dagpost.simulation import simulate
 

@@ -1,4 +1,4 @@
-"""`dagpost fit --watch`: the run as it goes, in the terminal; as plain lines where there is none."""
+"""`dagpost fit --watch`: a live view of the run in the terminal, or plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 TOP = 12
+"""Edges shown."""
 EVERY = 10
-"""Steps between two looks on a terminal."""
+"""DiBS steps between two updates."""
 BAR = 24
+"""Characters of a full bar."""
 
 
 class View(Protocol):
-    """A callback that shows what it sees."""
+    """A callback that displays snapshots of a run, every `every` steps."""
 
     every: int
 
@@ -31,14 +33,14 @@ class View(Protocol):
 
 
 @contextmanager
-def watching(names: Sequence[str], console: Console | None = None) -> Iterator[View]:
-    """A live view on standard error, taken away in the end; lines where standard error is no terminal."""
+def live_view(names: Sequence[str], console: Console | None = None) -> Iterator[View]:
+    """Yield a live view on standard error, which disappears at the end; plain lines without a terminal."""
     from rich.console import Console
     from rich.live import Live
 
     console = console or Console(stderr=True)
     if not console.is_terminal or console.is_dumb_terminal:
-        say("--watch: standard error is no terminal; a line for every tenth of the way instead")
+        say("--watch: standard error is not a terminal; printing a line for every tenth of the run instead")
         yield Lines(names)
         return
     with Live(console=console, transient=True, refresh_per_second=5) as live:
@@ -46,30 +48,34 @@ def watching(names: Sequence[str], console: Console | None = None) -> Iterator[V
 
 
 class Clock:
-    """Time gone and time left, from the share of the work that is done."""
+    """Estimate of the time left, from the share of the work that is done."""
 
     def __init__(self) -> None:
         self.began: float | None = None
-        self.at = 0.0
+        self.first_share = 0.0
 
     def left(self, share: float) -> str:
-        """In minutes and seconds; '--' until two looks tell how fast it goes. A resumed run starts where it was."""
+        """Return minutes and seconds left; '--' until two updates give a speed.
+
+        The clock starts at the share of the first update, which is above 0 in a resumed run.
+        """
         now = time.monotonic()
-        if self.began is None or share < self.at:
-            self.began, self.at = now, share
-        done = share - self.at
+        if self.began is None or share < self.first_share:
+            self.began, self.first_share = now, share
+        done = share - self.first_share
         if done <= 0:
             return "--"
         return _minutes((now - self.began) * max(1 - share, 0.0) / done)
 
 
 def _minutes(seconds: float) -> str:
+    """Return seconds as minutes:seconds."""
     whole = round(seconds)
     return f"{whole // 60}:{whole % 60:02d}"
 
 
 class Panel:
-    """The newest snapshot as a table of edges under a line of numbers."""
+    """Live view of the newest snapshot: a progress bar, a line of numbers and the most probable edges."""
 
     every = EVERY
 
@@ -78,11 +84,12 @@ class Panel:
         self.clocks: dict[str, Clock] = {}
 
     def __call__(self, snapshot: Any) -> None:
-        phase, share, facts, probabilities = looked_at(snapshot)
+        phase, share, facts, probabilities = describe_snapshot(snapshot)
         left = self.clocks.setdefault(phase, Clock()).left(share)
-        self.live.update(self.drawn(phase, share, {**facts, "left": left}, probabilities))
+        self.live.update(self.render(phase, share, {**facts, "left": left}, probabilities))
 
-    def drawn(self, phase: str, share: float, facts: dict[str, str], probabilities: np.ndarray) -> RenderableType:
+    def render(self, phase: str, share: float, facts: dict[str, str], probabilities: np.ndarray) -> RenderableType:
+        """Return what the terminal shows."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -100,34 +107,35 @@ class Panel:
 
 
 class Lines:
-    """A line for every tenth of each phase, for log files."""
+    """Plain lines for log files, one for every tenth of each phase."""
 
     every = EVERY
 
     def __init__(self, names: Sequence[str]):
-        self.names, self.said = [printable(name) for name in names], {}
+        self.names = [printable(name) for name in names]
+        self.last_tenth: dict[str, int] = {}
         self.clocks: dict[str, Clock] = {}
 
     def __call__(self, snapshot: Any) -> None:
-        phase, share, facts, probabilities = looked_at(snapshot)
+        phase, share, facts, probabilities = describe_snapshot(snapshot)
         left = self.clocks.setdefault(phase, Clock()).left(share)
         tenth = int(10 * share + 1e-9)
-        if self.said.get(phase) == tenth:
+        if self.last_tenth.get(phase) == tenth:
             return
-        self.said[phase] = tenth
+        self.last_tenth[phase] = tenth
         best = ", ".join(f"{a} -> {b} {p:.2f}" for a, b, p in top_edges(self.names, probabilities)[:3])
         say(f"{phase}: " + ", ".join(f"{k} {v}" for k, v in {**facts, "left": left}.items()) + f"; {best}")
 
 
-def looked_at(snapshot: Any) -> tuple[str, float, dict[str, str], np.ndarray]:
-    """Phase, share of it, what to say, and edge probabilities; of DiBS, or of the chains that follow it."""
+def describe_snapshot(snapshot: Any) -> tuple[str, float, dict[str, str], np.ndarray]:
+    """Return the phase (DiBS, or the chains that follow it), the share done, facts to print, and edge probabilities."""
     if hasattr(snapshot, "moves"):
-        found = snapshot.diagnostics
+        diagnostics = snapshot.diagnostics
         facts = {"moves": f"{snapshot.moves:,}", "error": "--"}
-        if found is not None:
-            facts["error"] = f"{found.error:.4f}"
-            facts["R̂"] = f"{max(found.rhat, found.rhat_log_posterior):.3f}"
-        facts["error"] += f" (wanted {snapshot.precision:g})"
+        if diagnostics is not None:
+            facts["error"] = f"{diagnostics.error:.4f}"
+            facts["R̂"] = f"{max(diagnostics.rhat, diagnostics.rhat_log_posterior):.3f}"
+        facts["error"] += f" (target {snapshot.precision:g})"
         return "chains", snapshot.share, facts, snapshot.edge_probabilities
     probabilities = snapshot.edge_probabilities.mean(axis=0)
     facts = {
@@ -141,6 +149,6 @@ def looked_at(snapshot: Any) -> tuple[str, float, dict[str, str], np.ndarray]:
 
 
 def top_edges(names: Sequence[str], probabilities: np.ndarray, top: int = TOP) -> list[tuple[str, str, float]]:
-    """The most probable edges by name."""
+    """Return the most probable edges as (cause, effect, probability)."""
     pairs = [divmod(int(k), len(names)) for k in np.argsort(-probabilities, axis=None, kind="stable")[:top]]
     return [(names[i], names[j], float(probabilities[i, j])) for i, j in pairs if i != j]

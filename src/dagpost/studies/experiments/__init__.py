@@ -1,6 +1,6 @@
-"""The paper's experiments, one file each: what varies, what is measured, how it is laid out.
+"""The paper's experiments, one file each: what varies, what is measured, and the layout of the result.
 
-Adding one is adding a file, its studies to `STUDIES`, and what it measures to `MEASURES`.
+To add one, write a file, add its studies to `STUDIES` and its measure to `MEASURES`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MEASURES: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {
     "four-node": four_node,
     "wall-time": wall_time,
 }
-"""From a task to rows of the tidy table, by the name that the task gives."""
+"""Functions from a task to rows of the tidy table, by `Task.kind`."""
 
 
 def study_by_name(name: str) -> Study:

@@ -1,7 +1,8 @@
 """The ablations of the paper's appendix: scalar embedding, latent size k, number of steps.
 
-Joint inference of linear networks with 20 nodes, as in the study `linear-20`, on its data sets. The run with everything
-as published is that study's own task, steps in between included: it is computed once."""
+Joint inference of linear networks with 20 nodes, on the data sets of the study `linear-20`. The run with everything as
+published, including its intermediate steps, is a task of that study and is computed once.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task
 
 SIZES = (5, 7, 10, 15)
-"""Of the latent vectors; 20 is the default."""
+"""Sizes k of the latent vectors; 20 is the default."""
 NO_MOVES = {"moves": 0}
-"""Our DiBS without the Metropolis moves at its end, which would hide what the embedding does."""
+"""Option of `dibs` that leaves out its final Metropolis moves, which would hide the effect of the embedding."""
 
 DEFAULTS = {"embedding": "inner product", "latent": 20}
-"""What a run that does not say so has."""
+"""Values of runs that leave these columns out."""
 
 
 def tasks_for(variants: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:
-    """The published run and its variants, by the published method and by ours."""
+    """Return the tasks of the published run and its variants, with the published method and with ours."""
     out = []
     for number in scale.replicates:
         data = data_of("linear", 20, "erdos-renyi", number, scale)
@@ -35,7 +36,10 @@ def tasks_for(variants: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:
     return out
 
 
-def declared(name: str, title: str, source: str, shows: str, variants: Sequence[dict[str, Any]], column: str) -> Study:
+def make_study(
+    name: str, title: str, source: str, shows: str, variants: Sequence[dict[str, Any]], column: str
+) -> Study:
+    """Return the study of these variants, with a row for each value of `column`."""
     layout = Layout(
         rows=(column, "method"),
         metrics={"shd": "E-SHD", "auroc": "AUROC", "nll": "neg. LL", "inll": "neg. I-LL", "edges": "edges"},
@@ -49,20 +53,20 @@ def declared(name: str, title: str, source: str, shows: str, variants: Sequence[
 
 
 ABLATIONS = (
-    declared(
+    make_study(
         "ablation-embedding", "Inner products or scalars", "appendix G, first figure",
         "Edge probabilities by inner products of latent vectors, and by one number for each edge. `dibs` runs without "
         "its final moves here.",
         [{"embedding": "scalar"}],
         "embedding",
     ),
-    declared(
+    make_study(
         "ablation-latent-size", "Size of the latent vectors", "appendix G, second figure",
         "k below d limits the rank of the matrix of edge probabilities. `dibs` runs without its final moves here.",
         [{"latent": k} for k in SIZES],
         "latent",
     ),
-    declared(
+    make_study(
         "ablation-steps", "Number of steps", "appendix G, third figure",
         "The published run, looked at on its way. Particles that are not DAGs are dropped; a row counts the data sets "
         "in which one was left.",

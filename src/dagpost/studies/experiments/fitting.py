@@ -1,4 +1,4 @@
-"""From the plain words of a task to posteriors: model, method, options, and both weightings of DiBS."""
+"""From the plain data of a task to posteriors: model, method, options, and both weightings of DiBS."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ from dagpost.priors import as_prior
 from dagpost.studies.dibs_lib import fit_dibs_lib
 
 WEIGHTED = ("dibs", "dibs-paper", "dibs-lib")
-"""Methods whose particles are shown twice: with equal weights, and weighted by their posterior (DiBS+), unless they
-ended with Metropolis moves at the posterior."""
+"""Methods whose particles are reported twice, with equal weights and weighted by their posterior (DiBS+), unless final
+Metropolis moves made them draws of the posterior."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A posterior, and the columns that tell it from others of its task.
+    """A posterior of a task.
 
-    Where no particle is a DAG the posterior is None; columns `all_cyclic` (True) and `nodes` then say what tables need.
+    Attributes
+    ----------
+    columns
+        Columns of the tidy table that distinguish it from other posteriors of the task.
+    posterior
+        None where no particle is a DAG; `columns` then contains `all_cyclic` (True) and `nodes`, which tables need.
     """
 
     columns: dict[str, Any]
@@ -39,11 +44,11 @@ class Fitted:
 
 
 Fits = Callable[[Dataset, Mapping[str, Any], str, int], Iterator[Fitted]]
-"""How measures come to posteriors: `fitted`, or something that has them already."""
+"""Function from data, run, prior and seed to posteriors: `fit_run`, or a replacement that has them already."""
 
 
 def model_of(run: Mapping[str, Any]) -> Model:
-    """The model by name, with the hyperparameters that the task names."""
+    """Return the model of a run, with the hyperparameters that it gives."""
     if "alpha_mu" in run:
         return BGe(alpha_mu=run["alpha_mu"])
     if "noise" in run:
@@ -53,7 +58,7 @@ def model_of(run: Mapping[str, Any]) -> Model:
 
 
 def options_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `fit`."""
+    """Return the arguments of `dagpost.fit` for a run."""
     options = dict(run.get("options", {}))
     if run.get("embedding") == "scalar":
         options["embedding"] = ScalarEmbedding()
@@ -64,8 +69,8 @@ def options_of(run: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iterator[Fitted]:
-    """All posteriors that one run gives: by weighting, and by step where the task asks for steps in between."""
+def fit_run(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iterator[Fitted]:
+    """Yield all posteriors of one run: by weighting, by recorded step, and by model where `run` names more of them."""
     model, method, options = model_of(run), run["method"], options_of(run)
     seen: list[Snapshot] = []
     if "record" in run:
@@ -76,43 +81,50 @@ def fitted(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Iter
         else:
             post = fit(data, model, prior, method, seed=seed, progress=False, **options)
     except AllCyclic as error:
-        yield from told(data, run, prior, error, seen)
+        yield from label_posteriors(data, run, prior, error, seen)
         return
-    yield from told(data, run, prior, post, seen)
+    yield from label_posteriors(data, run, prior, post, seen)
     for other in run.get("also", ()):
         post = weighed(post.graphs, data, as_model(other), as_prior(prior), post.record)
-        yield from told(data, {**run, "model": other}, prior, post, [])
+        yield from label_posteriors(data, {**run, "model": other}, prior, post, [])
 
 
-def told(
+def label_posteriors(
     data: Dataset, run: Mapping[str, Any], prior: str, outcome: Posterior | AllCyclic, seen: list[Snapshot]
 ) -> Iterator[Fitted]:
-    """The posteriors of a run that has ended, with a DAG among its particles or without, and of what was seen on the
-    way."""
+    """Yield the posteriors of a finished run with their columns, those of recorded steps first.
+
+    `outcome` is `AllCyclic` where no particle is a DAG; `seen` holds the snapshots taken during the run.
+    """
     model, method, record = model_of(run), run["method"], run.get("record")
     name = f"{method}*" if method.startswith("bootstrap") and model.has_parameters else method
     post, steps = (None, outcome.steps) if isinstance(outcome, AllCyclic) else (outcome, outcome.info.get("steps"))
     if not record:
-        yield from _both(name, post, data.nodes, **({"model": model.name} if "also" in run else {}))
+        yield from _both_weightings(name, post, data.nodes, **({"model": model.name} if "also" in run else {}))
         return
-    early = [s for s in seen if s.step in record and s.step != steps]
-    for snapshot in early:
-        then = _at(snapshot, data, model, prior, options_of(run))
-        yield from _both(name, then, data.nodes, steps=snapshot.step, final=False)
-    yield from _both(name, post, data.nodes, steps=steps, final=True)
+    intermediate = [s for s in seen if s.step in record and s.step != steps]
+    for snapshot in intermediate:
+        early = _posterior_at(snapshot, data, model, prior, options_of(run))
+        yield from _both_weightings(name, early, data.nodes, steps=snapshot.step, final=False)
+    yield from _both_weightings(name, post, data.nodes, steps=steps, final=True)
 
 
-def _both(name: str, post: Posterior | None, nodes: int, **columns: Any) -> Iterator[Fitted]:
-    """With equal weights, and weighted by the posterior where the method has both."""
+def _both_weightings(name: str, post: Posterior | None, nodes: int, **columns: Any) -> Iterator[Fitted]:
+    """Yield the posterior with its own weights and, for methods in `WEIGHTED`, weighted by the posterior (DiBS+)."""
     if post is None:
         columns |= {"all_cyclic": True, "nodes": nodes}
     yield Fitted({"method": name, **columns}, post)
-    if name in WEIGHTED and not (post is not None and post.is_sample):  # draws of the posterior have their weights
+    if name in WEIGHTED and not (post is not None and post.is_sample):  # draws of the posterior keep their weights
         yield Fitted({"method": f"{name}+", **columns}, None if post is None else post.weighted("posterior"))
 
 
-def _at(snapshot: Snapshot, data: Dataset, model: Model, prior: str, options: Mapping[str, Any]) -> Posterior | None:
-    """The posterior as it stood after some steps; the schedules of "dibs-paper" do not know how many are to come."""
+def _posterior_at(
+    snapshot: Snapshot, data: Dataset, model: Model, prior: str, options: Mapping[str, Any]
+) -> Posterior | None:
+    """Return the posterior after the steps of a snapshot, None if all particles are cyclic.
+
+    It equals that of a shorter run, because the schedules of "dibs-paper" do not depend on the number of steps.
+    """
     changes = {k: v for k, v in options.items() if k != "particles"}
     settings = paper_settings(model, data.nodes, data.observations, **changes)
     target, _, stats = prepare(model, as_prior(prior), settings, data, len(snapshot.z))

@@ -1,4 +1,4 @@
-"""How each method runs in the studies: as published, and what `--smoke` makes of it."""
+"""Settings of each method in the studies: at the paper's size, and with `--smoke`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from dagpost.studies.study import Scale
 
 MOVES_PER_NODE = 2_500_000
-"""Of all chains of `auto`, at most; with 20 nodes it allows itself six times as many, which takes minutes."""
+"""Maximum number of moves of all chains of `auto`, per node; its default with 20 nodes is six times as many."""
 AS_PUBLISHED: dict[str, dict[str, Any]] = {"bootstrap-pc": {"significance": 0.05, "without_dag": "halve"}}
-"""Options by which baselines run as the authors' did."""
+"""Options with which baselines run as the authors ran them."""
 
 RECORDED = (100, 200, 500, 1000, 1500, 2000, 3000)
-"""Steps at which the linear networks with 20 nodes are also looked at: the ablation of the number of steps is then a
-by-product of the main study. Schedules grow linearly, so a run of 1,000 steps is the beginning of one of 3,000."""
+"""Steps at which runs on linear networks with 20 nodes are also measured, so that the ablation of the number of steps
+is a by-product of the main study. Schedules grow linearly: a run of 1,000 steps is the beginning of one of 3,000."""
 
 SMOKE: dict[str, dict[str, Any]] = {
     "auto": {"max_moves": 20_000, "draws": 20, "steps": 10},
@@ -24,11 +24,12 @@ SMOKE: dict[str, dict[str, Any]] = {
     "m-mc3": {"burn_in": 100, "thin": 10},
     "g-mc3": {"burn_in": 100, "thin": 10},
 }
+"""Options with `--smoke`."""
 SMOKE_PARTICLES = 3
 
 
 def run_of(method: str, model: str, scale: Scale, particles: int = 30, nodes: int = 20, **more: Any) -> dict[str, Any]:
-    """The run part of a task."""
+    """Return the `run` part of a task; `more` holds further entries."""
     run: dict[str, Any] = {"model": model, "method": method, **more}
     options = {**AS_PUBLISHED.get(method, {}), **more.get("options", {})}
     if method == "auto":

@@ -1,6 +1,6 @@
 """Simulated networks: figures 2 to 4 of the paper (20 nodes) and those of its appendix F (50 nodes).
 
-The paper's metrics on simulated networks: E-SHD, AUROC, negative (M)LL and I-(M)LL.
+The metrics are those of the paper: E-SHD, AUROC, negative (M)LL and I-(M)LL.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from dagpost.metrics import auroc, expected_shd, negative_log_likelihood
 from dagpost.posterior import Posterior
 from dagpost.simulation import Simulation, simulate
-from dagpost.studies.experiments.fitting import Fits, fitted
+from dagpost.studies.experiments.fitting import Fits, fit_run
 from dagpost.studies.experiments.methods import RECORDED, run_of
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task
@@ -22,11 +22,11 @@ METHODS = {
     "linear": ("m-mc3", "g-mc3", "bootstrap-pc", "bootstrap-ges", "dibs", "auto", "dibs-paper"),
     "mlp": ("m-mc3", "g-mc3", "dibs", "dibs-paper"),
 }
-"""For the MLP `auto` is `dibs`: its families have no closed-form evidence to refine with."""
+"""Methods by model. For the MLP `auto` would be `dibs`, since its families have no closed-form evidence."""
 
 
 def data_of(model: str, nodes: int, graphs: str, number: int, scale: Scale) -> dict[str, Any]:
-    """The data part of a task. BGe and linear studies share their data sets."""
+    """Return the `data` part of a task. BGe and linear studies share their data sets."""
     data = {"generator": "mlp" if model == "mlp" else "linear", "graphs": graphs, "nodes": nodes, "set": number}
     if scale.smoke:
         return data | {"nodes": 5, "observations": 30, "test_observations": 10, "interventional_sets": 2}
@@ -34,25 +34,30 @@ def data_of(model: str, nodes: int, graphs: str, number: int, scale: Scale) -> d
 
 
 def particles_of(model: str, nodes: int, method: str) -> int:
-    """30; for the MLP with 50 nodes the paper infers 10 particles."""
+    """Return the number of particles: 30, but 10 for DiBS on the MLP with 50 nodes, as in the paper."""
     return 10 if model == "mlp" and nodes == 50 and "dibs" in method else 30
 
 
-def recorded(model: str, nodes: int, graphs: str, method: str) -> dict[str, Any]:
-    """What is looked at on the way, where an ablation wants it."""
-    wanted = (model, nodes, graphs, method) == ("linear", 20, "erdos-renyi", "dibs-paper")
-    return {"record": list(RECORDED)} if wanted else {}
+def record_of(model: str, nodes: int, graphs: str, method: str) -> dict[str, Any]:
+    """Return the steps to record, for the runs that the ablation of the number of steps uses."""
+    in_ablation = (model, nodes, graphs, method) == ("linear", 20, "erdos-renyi", "dibs-paper")
+    return {"record": list(RECORDED)} if in_ablation else {}
 
 
 def synthetic_run(model: str, nodes: int, graphs: str, method: str, scale: Scale) -> dict[str, Any]:
-    """PC and GES learn the same graphs whatever the model, so one task weighs them for BGe and for linear models."""
+    """Return the `run` part of a task.
+
+    PC and GES learn the same graphs whatever the model, so one task weights them for both BGe and linear models.
+    """
     if method.startswith("bootstrap"):
         return run_of(method, "bge", scale, also=["linear"])
     particles = particles_of(model, nodes, method)
-    return run_of(method, model, scale, particles, nodes, **recorded(model, nodes, graphs, method))
+    return run_of(method, model, scale, particles, nodes, **record_of(model, nodes, graphs, method))
 
 
-def declared(model: str, nodes: int, title: str, source: str, shows: str) -> Study:
+def make_study(model: str, nodes: int, title: str, source: str, shows: str) -> Study:
+    """Return the study of a model with this number of nodes."""
+
     def tasks(scale: Scale) -> list[Task]:
         return [
             Task(
@@ -84,35 +89,35 @@ def declared(model: str, nodes: int, title: str, source: str, shows: str) -> Stu
 
 
 SYNTHETIC = (
-    declared(
+    make_study(
         "bge", 20, "Marginal posterior, BGe, 20 nodes", "figure 2",
         "Posteriors over graphs of linear Gaussian networks, parameters integrated out; 100 rows.",
     ),
-    declared(
+    make_study(
         "linear", 20, "Joint posterior, linear, 20 nodes", "figure 3",
         "Posteriors over graphs and weights of linear Gaussian networks with known noise; 100 rows.",
     ),
-    declared(
+    make_study(
         "mlp", 20, "Joint posterior, MLP, 20 nodes", "figure 4",
         "Posteriors over graphs and parameters of networks with a small neural network at each node; 100 rows.",
     ),
-    declared(
+    make_study(
         "bge", 50, "Marginal posterior, BGe, 50 nodes", "appendix F, first figure",
         "As with 20 nodes; the score-function estimator of the published method has more variance here.",
     ),
-    declared(
+    make_study(
         "linear", 50, "Joint posterior, linear, 50 nodes", "appendix F, second figure",
         "As with 20 nodes.",
     ),
-    declared(
+    make_study(
         "mlp", 50, "Joint posterior, MLP, 50 nodes", "appendix F, third figure",
         "As with 20 nodes; DiBS infers 10 particles, as published.",
     ),
 )  # fmt: skip
 
 
-def simulated(task: Task) -> Simulation:
-    """The data set of a task; it depends on the data part of the task alone."""
+def simulation_of(task: Task) -> Simulation:
+    """Return the data set of a task, which depends on the `data` part alone."""
     data = task.data
     return simulate(
         data["generator"],
@@ -125,20 +130,21 @@ def simulated(task: Task) -> Simulation:
     )
 
 
-def synthetic(task: Task, fits: Fits = fitted) -> Iterator[dict[str, Any]]:
-    """One row for each posterior of the run."""
-    sim = simulated(task)
-    for found in fits(sim.train, task.run, task.data["graphs"], task.seed):
-        yield {**found.columns, **scores(found.posterior, sim, found.columns["method"])}
+def synthetic(task: Task, fits: Fits = fit_run) -> Iterator[dict[str, Any]]:
+    """Yield one row for each posterior of the run."""
+    sim = simulation_of(task)
+    for fitted in fits(sim.train, task.run, task.data["graphs"], task.seed):
+        yield {**fitted.columns, **scores(fitted.posterior, sim, fitted.columns["method"])}
 
 
 def scores(post: Posterior | None, sim: Simulation, method: str) -> dict[str, Any]:
-    """Smaller is better, except for AUROC; PC and GES have their undirected edges read in their favour there.
+    """Return the metrics of a posterior, all None without one. Smaller is better, except for AUROC.
 
-    `auto` says whether its chains agree (`trusted`)."""
+    For PC and GES, AUROC resolves undirected edges in their favour. `auto` adds whether its chains agree (`trusted`).
+    """
     if post is None:
         return dict.fromkeys(("shd", "auroc", "nll", "inll", "edges"))
-    told = {"trusted": post.info["trusted"]} if "trusted" in post.info else {}
+    trusted = {"trusted": post.info["trusted"]} if "trusted" in post.info else {}
     truth = sim.graph
     return {
         "shd": expected_shd(post, truth),
@@ -146,5 +152,5 @@ def scores(post: Posterior | None, sim: Simulation, method: str) -> dict[str, An
         "nll": negative_log_likelihood(post, sim.test),
         "inll": negative_log_likelihood(post, sim.interventional),
         "edges": post.expected_edges,
-        **told,
+        **trusted,
     }

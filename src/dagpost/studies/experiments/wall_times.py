@@ -1,6 +1,6 @@
 """Wall times: the table of the paper's appendix E, on a CPU and on a GPU.
 
-How long inference takes, on whatever JAX computes on; times of compiling apart.
+Times are of inference without compiling, on the device that JAX uses.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dagpost.errors import InputError
 from dagpost.inference.fit import fit
 from dagpost.studies.experiments.fitting import model_of
 from dagpost.studies.experiments.methods import MOVES_PER_NODE
-from dagpost.studies.experiments.synthetic import simulated
+from dagpost.studies.experiments.synthetic import simulation_of
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task
 
 TIMED_STEPS = {"cpu": 10, "gpu": 300}
-"""Of the published method, from which the time of its 3,000 is scaled."""
+"""Measured steps of the published method, from which the time of its 3,000 is scaled."""
 METHODS = {
     "bge": ("dibs-paper", "dibs", "auto"),
     "linear": ("dibs-paper", "dibs", "auto"),
@@ -30,6 +30,7 @@ METHODS = {
 
 
 def tasks_for(device: str, scale: Scale) -> list[Task]:
+    """Return the tasks of a device: all sizes, models, numbers of particles and methods, from each restart."""
     out = []
     for restart in scale.replicates:
         for nodes in (3, 4) if scale.smoke else (10, 20, 50):
@@ -52,7 +53,8 @@ def tasks_for(device: str, scale: Scale) -> list[Task]:
     return out
 
 
-def declared(device: str) -> Study:
+def make_study(device: str) -> Study:
+    """Return the study of a device, "cpu" or "gpu"."""
     return Study(
         f"wall-times-{device}",
         f"Wall times on a {device.upper()}",
@@ -81,27 +83,28 @@ def declared(device: str) -> Study:
     )
 
 
-WALL_TIMES = (declared("cpu"), declared("gpu"))
+WALL_TIMES = (make_study("cpu"), make_study("gpu"))
 
 
 PUBLISHED_STEPS = 3000
 LONG = 600.0
-"""Seconds from which on compiling, which can take one minute, is a small part of a run: it is not repeated without."""
+"""Seconds from which on a run is not repeated without compiling, which takes about a minute and hardly matters then."""
 
 
 def wall_time(task: Task) -> Iterator[dict[str, Any]]:
-    """Minutes of one run, and seconds that compiling took on top of it."""
+    """Yield one row: minutes of a run without compiling, and the seconds of compiling."""
     run = task.run
     if jax.default_backend() != run["device"]:
         raise InputError(
             f"this task is for a {run['device'].upper()}, JAX computes on a {jax.default_backend().upper()}: "
             f"use --accelerator {run['device']} on a machine that has one"
         )
-    data = simulated(task).train
+    data = simulation_of(task).train
     yield _scaled(task, data, run["timed_steps"]) if "timed_steps" in run else _whole(task, data)
 
 
-def _timed(task: Task, data: Dataset, **options: Any) -> float:
+def _time_fit(task: Task, data: Dataset, **options: Any) -> float:
+    """Return the seconds of one call of `fit`."""
     run = task.run
     began = time.perf_counter()
     fit(
@@ -112,12 +115,14 @@ def _timed(task: Task, data: Dataset, **options: Any) -> float:
 
 
 def _scaled(task: Task, data: Dataset, steps: int) -> dict[str, Any]:
-    """3,000 steps, by the time of some within one run: every step does the same work. Particles are not DAGs after so
-    few steps, so cycles are broken up instead of dropped."""
+    """Return the row of a run of 3,000 steps, scaled from fewer: every step does the same work.
+
+    After so few steps particles are not DAGs, so cyclic ones are repaired instead of dropped.
+    """
     seen: list[tuple[int, float]] = []
     every = max(1, steps // 10)
     began = time.perf_counter()
-    _timed(
+    _time_fit(
         task, data, steps=every + steps, every=every, cyclic="repair",
         callback=lambda snapshot: seen.append((int(snapshot.step), time.perf_counter())),
     )  # fmt: skip
@@ -129,8 +134,9 @@ def _scaled(task: Task, data: Dataset, steps: int) -> dict[str, Any]:
 
 
 def _whole(task: Task, data: Dataset) -> dict[str, Any]:
-    first = _timed(task, data)
+    """Return the row of a whole run; a second one separates compiling from computing."""
+    first = _time_fit(task, data)
     if first > LONG:
         return {"minutes": first / 60, "compiling": None, "scaled": False}
-    again = _timed(task, data)
-    return {"minutes": again / 60, "compiling": first - again, "scaled": False}
+    second = _time_fit(task, data)
+    return {"minutes": second / 60, "compiling": first - second, "scaled": False}
