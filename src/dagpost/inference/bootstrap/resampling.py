@@ -125,7 +125,7 @@ def bootstrap(
         raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
     info = {"method": f"bootstrap-{learner}", "resamples": done, "dropped": dropped}
     info |= settings.info(level) if learner == "pc" else {}
-    return weighed(np.stack(list(classes.values())), data, model, prior, info)
+    return weighted_posterior(np.stack(list(classes.values())), data, model, prior, info)
 
 
 def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Generator) -> bool:
@@ -138,11 +138,13 @@ def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Gener
     return True
 
 
-def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info: Mapping[str, Any]) -> Posterior:
+def weighted_posterior(
+    graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info: Mapping[str, Any]
+) -> Posterior:
     """Learned graphs, weighted by their posterior under a model; with their best parameters if it has any."""
     theta: Theta = ()
     if isinstance(model, LinearGaussian):
-        fits = [most_likely(model, graph, data.values) for graph in graphs]
+        fits = [maximum_likelihood(model, graph, data.values) for graph in graphs]
         theta = jax.tree.map(lambda *leaves: np.stack(leaves), *fits)
     joint = log_joint_of(graphs, theta, model, prior, model.summarise(data))
     return Posterior(
@@ -156,7 +158,7 @@ def _state(classes: dict[bytes, Graph], d: int, facts: dict[str, Any]) -> State:
     return State({"essential": essential, "dags": np.array([*classes.values()], np.bool_).reshape(-1, d, d)}, facts)
 
 
-def most_likely(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "n d"]) -> Theta:
+def maximum_likelihood(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "n d"]) -> Theta:
     """Maximum-likelihood weights (least squares on the parents), and noise where it is unknown."""
     d = graph.shape[0]
     weights, variance = np.zeros((d, d)), np.zeros(d)

@@ -2,11 +2,11 @@
 
 from dagpost.inference.checkpoints.checkpoint import Checkpoint
 from dagpost.inference.checkpoints.fingerprint import describe, versions
-from dagpost.inference.checkpoints.recorder import NOWHERE, Interrupted, Recorder, Section, recording, section_of
+from dagpost.inference.checkpoints.recorder import NULL_SECTION, Interrupted, Recorder, Section, recording, section_of
 from dagpost.inference.checkpoints.state import State
 
 __all__ = [
-    "NOWHERE",
+    "NULL_SECTION",
     "Checkpoint",
     "Interrupted",
     "Recorder",

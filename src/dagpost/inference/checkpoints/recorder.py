@@ -51,7 +51,7 @@ class Section:
             yield total
 
 
-NOWHERE = Section()
+NULL_SECTION = Section()
 
 
 class Sections(Protocol):
@@ -62,7 +62,7 @@ class Sections(Protocol):
 
 def section_of(sections: Sections | None, name: str) -> Section:
     """The stage of this name, of a run that may have no checkpoints."""
-    return NOWHERE if sections is None else sections.section(name)
+    return NULL_SECTION if sections is None else sections.section(name)
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -76,19 +76,19 @@ class Interrupted(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
-class Note:
+class CaughtSignal:
     """The number of the signal that came, or 0."""
 
     number: int = 0
 
 
 @contextmanager
-def noted_signals() -> Iterator[Note]:
+def catch_signals() -> Iterator[CaughtSignal]:
     """Signals are noted instead of ending the process; a second one does what it always did.
 
     Handlers can be set in the main thread only: elsewhere signals stay as they are. So do ignored ones.
     """
-    note = Note()
+    caught = CaughtSignal()
     before = {}
     if threading.current_thread() is threading.main_thread():
         before = {s: h for s in SIGNALS if (h := signal.getsignal(s)) not in (signal.SIG_IGN, None)}
@@ -97,14 +97,14 @@ def noted_signals() -> Iterator[Note]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def write_down(number: int, frame: FrameType | None) -> None:
-        note.number = number
+    def handle(number: int, frame: FrameType | None) -> None:
+        caught.number = number
         restore()
 
     try:
         for number in before:
-            signal.signal(number, write_down)
-        yield note
+            signal.signal(number, handle)
+        yield caught
     finally:
         restore()
 
@@ -112,15 +112,17 @@ def noted_signals() -> Iterator[Note]:
 class Recorder:
     """Holds the newest snapshot of every section, and writes all of them together."""
 
-    def __init__(self, checkpoint: Checkpoint, fingerprint: dict[str, Any], found: dict[str, State], note: Note):
-        self.checkpoint, self.fingerprint, self.found, self.note = checkpoint, fingerprint, found, note
+    def __init__(
+        self, checkpoint: Checkpoint, fingerprint: dict[str, Any], found: dict[str, State], caught: CaughtSignal
+    ):
+        self.checkpoint, self.fingerprint, self.found, self.caught = checkpoint, fingerprint, found, caught
         self.latest: dict[str, Snapshot] = {name: lambda state=state: state for name, state in found.items()}
         self.saved_at = time.monotonic()
         self.unsaved = False
 
     def section(self, name: str) -> Section:
         """One stage of the run, with the state that it was left in."""
-        return _Recorded(self, name, self.found.get(name))
+        return _RecordedSection(self, name, self.found.get(name))
 
     def reached(self, name: str, snapshot: Snapshot) -> None:
         """A section is at a boundary: save if it is time to, end if told to."""
@@ -131,11 +133,11 @@ class Recorder:
 
     def check(self) -> None:
         """End the run if a signal asked for it, with the last boundary saved."""
-        if self.note.number:
+        if self.caught.number:
             self.save()
             where = f"the state is in '{self.checkpoint.folder}': the same call with resume=True goes on"
             raise Interrupted(
-                f"interrupted; {where if self.latest else 'there was no state to save yet'}", self.note.number
+                f"interrupted; {where if self.latest else 'there was no state to save yet'}", self.caught.number
             )
 
     def save(self) -> None:
@@ -144,7 +146,7 @@ class Recorder:
             return
         try:
             self.checkpoint.save(
-                _joined({name: snapshot() for name, snapshot in self.latest.items()}, self.fingerprint)
+                _merge_sections({name: snapshot() for name, snapshot in self.latest.items()}, self.fingerprint)
             )
             self.unsaved = False
         except OSError as error:
@@ -156,14 +158,14 @@ class Recorder:
         self.saved_at = time.monotonic()
 
 
-class _Recorded(Section):
+class _RecordedSection(Section):
     def __init__(self, recorder: Recorder, name: str, found: State | None):
         self.recorder, self.name, self.found = recorder, name, found
         self.pace = Pace()
 
     @property
     def stopping(self) -> bool:
-        return bool(self.recorder.note.number)
+        return bool(self.recorder.caught.number)
 
     def reached(self, snapshot: Snapshot) -> None:
         self.recorder.reached(self.name, snapshot)
@@ -179,16 +181,16 @@ class _Recorded(Section):
 def recording(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> Iterator[Recorder]:
     """A recorder for one run; however the run ends, its last boundary is saved."""
     with checkpoint.locked():
-        found = _found(checkpoint, fingerprint, resume)
-        with noted_signals() as note:
-            recorder = Recorder(checkpoint, fingerprint, found, note)
+        found = _load_sections(checkpoint, fingerprint, resume)
+        with catch_signals() as caught:
+            recorder = Recorder(checkpoint, fingerprint, found, caught)
             try:
                 yield recorder
             finally:
                 recorder.save()
 
 
-def _found(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> dict[str, State]:
+def _load_sections(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> dict[str, State]:
     if not resume:
         if checkpoint.exists:
             raise InputError(
@@ -207,16 +209,16 @@ def _found(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) ->
     apart = list(differences(state.facts["fingerprint"], fingerprint))
     if apart:
         raise InputError(f"the checkpoint in '{checkpoint.folder}' is of another run: {'; '.join(apart)}")
-    return _parted(state)
+    return _split_sections(state)
 
 
-def _joined(states: dict[str, State], fingerprint: dict[str, Any]) -> State:
+def _merge_sections(states: dict[str, State], fingerprint: dict[str, Any]) -> State:
     arrays = {f"{name}/{key}": array for name, state in states.items() for key, array in state.arrays.items()}
     facts = {name: state.facts for name, state in states.items()}
     return State(arrays, {"fingerprint": fingerprint, "sections": facts})
 
 
-def _parted(state: State) -> dict[str, State]:
+def _split_sections(state: State) -> dict[str, State]:
     out = {name: State({}, facts) for name, facts in state.facts["sections"].items()}
     for key, array in state.arrays.items():
         name, rest = key.split("/", 1)

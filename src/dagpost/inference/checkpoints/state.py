@@ -55,7 +55,7 @@ def encode(state: State) -> bytes:
 
 def decode(content: bytes) -> State:
     """The state that these bytes were made from, or `Damaged`."""
-    size = _announced(content[:FRONT])
+    size = _payload_size(content[:FRONT])
     rest = memoryview(content)[FRONT:]
     if len(rest) != size:
         raise Damaged(f"it has {len(content)} bytes, not {FRONT + size}")
@@ -71,13 +71,13 @@ def read(path: Path) -> State:
     """The state in a file, or `Damaged`; its size is checked before it is read."""
     with open(path, "rb") as file:
         front = file.read(FRONT)
-        size, there = FRONT + _announced(front), os.fstat(file.fileno()).st_size
+        size, there = FRONT + _payload_size(front), os.fstat(file.fileno()).st_size
         if size != there:
             raise Damaged(f"it has {there} bytes, not {size}")
         return decode(front + file.read(size - FRONT))
 
 
-def _announced(front: bytes) -> int:
+def _payload_size(front: bytes) -> int:
     if len(front) < FRONT or not front.startswith(MAGIC):
         raise Damaged("it does not begin like a checkpoint")
     return LENGTH.unpack_from(front, len(MAGIC))[0]
@@ -102,21 +102,21 @@ def _unpack(rest: memoryview) -> State:
 Tree = TypeVar("Tree")
 
 
-def packed(tree: Any, prefix: str = "") -> dict[str, np.ndarray]:
+def tree_to_arrays(tree: Any, prefix: str = "") -> dict[str, np.ndarray]:
     """The leaves by their path in the tree."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {f"{prefix}{jax.tree_util.keystr(path)}": _plain(leaf) for path, leaf in leaves}
+    return {f"{prefix}{jax.tree_util.keystr(path)}": _as_array(leaf) for path, leaf in leaves}
 
 
-def unpacked(like: Tree, arrays: Mapping[str, np.ndarray], prefix: str = "") -> Tree:
+def tree_from_arrays(like: Tree, arrays: Mapping[str, np.ndarray], prefix: str = "") -> Tree:
     """The tree with these leaves; `like` has the same paths, shapes and types."""
     leaves, shape = jax.tree_util.tree_flatten_with_path(like)
     out = []
     for path, leaf in leaves:
         name = f"{prefix}{jax.tree_util.keystr(path)}"
-        array, wanted = arrays.get(name), _plain(leaf)
-        if array is None or array.shape != wanted.shape or array.dtype != wanted.dtype:
-            raise InputError(f"the checkpoint holds no {name!r} of shape {wanted.shape} and type {wanted.dtype}")
+        array, expected = arrays.get(name), _as_array(leaf)
+        if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
+            raise InputError(f"the checkpoint holds no {name!r} of shape {expected.shape} and type {expected.dtype}")
         bits = jnp.asarray(array)
         out.append(jax.random.wrap_key_data(bits, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else bits)
     return jax.tree.unflatten(shape, out)
@@ -126,5 +126,5 @@ def _is_key(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _plain(leaf: Any) -> np.ndarray:
+def _as_array(leaf: Any) -> np.ndarray:
     return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)

@@ -14,7 +14,7 @@ from dagpost.typing import Graph, Graphs
 
 
 @njit(cache=True)
-def _best(log_weight, graph):
+def _best_dag(log_weight, graph):
     d, size = log_weight.shape
     best = log_weight.copy()  # best weight of parents of j within U, and which set has it
     choice = np.empty((d, size), dtype=np.int64)
@@ -50,7 +50,7 @@ def most_probable_graph(log_weight: Float[np.ndarray, "d s"]) -> tuple[Graph, fl
     """The DAG with the largest product of family weights, and the log of that product."""
     d = log_weight.shape[0]
     graph = np.zeros((d, d), dtype=np.bool_)
-    value = _best(log_weight, graph)
+    value = _best_dag(log_weight, graph)
     return graph, float(value)
 
 

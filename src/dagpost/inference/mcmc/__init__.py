@@ -1,5 +1,5 @@
 """Structure MCMC: chains over DAGs for models with closed-form evidence and priors that decompose."""
 
-from dagpost.inference.mcmc.mc3 import equilibrated
+from dagpost.inference.mcmc.mc3 import equilibrate
 
-__all__ = ["equilibrated"]
+__all__ = ["equilibrate"]

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dagpost._util.clock import Clock
-from dagpost.inference.checkpoints import NOWHERE, Section
+from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
 from dagpost.inference.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, accepts, scratch_for
@@ -72,7 +72,7 @@ class Record(NamedTuple):
 
 
 @njit(cache=True)
-def _several(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
+def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
     """Moves of one kind; how many were made before one needed a family from Python, and how many were accepted."""
     accepted = 0
     for done in range(times):
@@ -107,13 +107,13 @@ def _swap(ensemble, heats, parity):
         ensemble.swaps_tried[k] += 1
         ensemble.swaps_accepted[k] += np.exp(min(0.0, log_ratio))
         if accepts(ensemble.rng, log_ratio):
-            _exchange(ensemble.parents, k)
-            _exchange(ensemble.ancestors, k)
-            _exchange(ensemble.scores, k)
+            _exchange_levels(ensemble.parents, k)
+            _exchange_levels(ensemble.ancestors, k)
+            _exchange_levels(ensemble.scores, k)
 
 
 @njit(cache=True)
-def _exchange(array, k):
+def _exchange_levels(array, k):
     for j in range(array.shape[1]):
         for w in range(array.shape[2]):
             array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
@@ -155,7 +155,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
                 end += recipe.counts[kind]
                 if clock[2] >= end:
                     continue
-                done, accepted = _several(
+                done, accepted = _repeat_move(
                     kind, end - clock[2], dag, ensemble.scores[k], scorer, ensemble.cache, heats[k], ensemble.rng,
                     scratch, recipe.most,
                 )  # fmt: skip
@@ -210,11 +210,11 @@ def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None)
         while at < d:
             at = _score_families(out.parents[level], out.scores[level], scoring.scorer, out.cache, out.wanted, at)
             if at < d:
-                _answer(out, scoring)
+                _score_wanted(out, scoring)
     return out
 
 
-def _answer(ensemble: Ensemble, scoring: Scoring) -> None:
+def _score_wanted(ensemble: Ensemble, scoring: Scoring) -> None:
     """Score the family that the ensemble stopped at."""
     node, words = int(ensemble.wanted[0]) - 1, ensemble.wanted[1:].copy()
     store(ensemble.cache, node, words, *scoring.in_python(node, words))
@@ -222,7 +222,7 @@ def _answer(ensemble: Ensemble, scoring: Scoring) -> None:
 
 def advance(
     ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1,
-    section: Section = NOWHERE, clock: Clock | None = None,
+    section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> Record:  # fmt: skip
     """Run every ensemble for this many rounds, or until the clock expires, if need be within a round; counts and
     occupancy go on from where they were."""
@@ -236,11 +236,11 @@ def advance(
         while not _advance(ensemble, scoring.scorer, heats, recipe, until, thin, traces[e], kept[e], stop):
             if section.stopping or (clock is not None and clock.expired):
                 return
-            _answer(ensemble, scoring)
+            _score_wanted(ensemble, scoring)
 
     for ensemble in ensembles:
         ensemble.clock[0] = 0
-    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool, _set_at_the_end_of(clock, stop):
+    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool, _stop_at_expiry(clock, stop):
         until = 0
         for part in section.parts(rounds, clock):
             until += part
@@ -251,7 +251,7 @@ def advance(
 
 
 @contextmanager
-def _set_at_the_end_of(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
+def _stop_at_expiry(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
     """While this lasts, `stop` is set when the clock expires."""
     if clock is None or clock.limit is None:
         yield
@@ -273,8 +273,8 @@ def _set_at_the_end_of(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
         thread.join()
 
 
-def moved(
-    chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NOWHERE,
+def run_moves(
+    chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NULL_SECTION,
     clock: Clock | None = None,
 ) -> Graphs:  # fmt: skip
     """The DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
@@ -288,12 +288,12 @@ def moved(
 SAVED = tuple(field for field in Ensemble._fields if field not in ("wanted", "cache"))
 
 
-def saved(ensembles: Sequence[Ensemble]) -> dict[str, np.ndarray]:
+def ensembles_to_arrays(ensembles: Sequence[Ensemble]) -> dict[str, np.ndarray]:
     """Copies of all that it takes to go on."""
     return {field: np.stack([getattr(e, field) for e in ensembles]) for field in SAVED}
 
 
-def restored(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
+def ensembles_from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
     """The ensembles that these were saved from."""
     size, _, d, words = arrays["parents"].shape
     return [
@@ -312,7 +312,7 @@ def graphs_of(parents: np.ndarray) -> Graphs:
     return np.swapaxes(bits[..., :d], -1, -2).astype(np.bool_)
 
 
-def forget(ensembles: Sequence[Ensemble]) -> None:
+def reset_counters(ensembles: Sequence[Ensemble]) -> None:
     """Reset the counters after warm-up."""
     for e in ensembles:
         for counts in (e.tried, e.accepted, e.swaps_tried, e.swaps_accepted, e.occupancy):

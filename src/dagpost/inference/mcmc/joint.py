@@ -27,7 +27,7 @@ from dagpost.data.checks import check_alike, member, stacked
 from dagpost.errors import InputError, positive
 from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
-from dagpost.inference.checkpoints.state import packed, unpacked
+from dagpost.inference.checkpoints.state import tree_from_arrays, tree_to_arrays
 from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.models import Model
 from dagpost.posterior import Posterior, log_joint_of
@@ -35,7 +35,7 @@ from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Theta
 
-WANTED_ACCEPTANCE = 0.2  # of random-walk steps (Sherlock et al., 2010)
+TARGET_ACCEPTANCE = 0.2  # of random-walk steps (Sherlock et al., 2010)
 
 # where the random walk starts: the authors' configuration, by variant and model, at d = 20 and at d = 50
 PUBLISHED_SCALES: dict[tuple[str, str], dict[int, float]] = {
@@ -65,7 +65,7 @@ class Kernel(NamedTuple):
     exact: bool
 
 
-def possible(graph):
+def valid_edits(graph):
     """Which edges can be added, removed, turned: (3, d, d) masks of the edits that lead to a DAG."""
     d = graph.shape[0]
     reach = graph
@@ -78,7 +78,7 @@ def possible(graph):
 
 def propose(key, graph):
     """A uniform draw among the neighbours, and the log of their number."""
-    edits = possible(graph).reshape(-1)
+    edits = valid_edits(graph).reshape(-1)
     choice = jax.random.categorical(key, jnp.where(edits > 0, 0.0, -jnp.inf))
     d = graph.shape[0]
     kind, i, j = choice // (d * d), choice // d % d, choice % d
@@ -105,7 +105,7 @@ def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) 
     noise = [jax.random.normal(k, leaf.shape) for k, leaf in zip(jax.random.split(key_theta, len(leaves)), leaves)]
     walked = jax.tree.map(lambda leaf, e: leaf + jnp.exp(chain.log_scale) * e, chain.theta, shape.unflatten(noise))
     neighbour, log_size = propose(key_graph, chain.graph)
-    correction = log_size - jnp.log(jnp.sum(possible(neighbour))) if kernel.exact else 0.0
+    correction = log_size - jnp.log(jnp.sum(valid_edits(neighbour))) if kernel.exact else 0.0
 
     def metropolis(key, graph, theta, density, new_graph, new_theta, correction):
         new = log_density(kernel, new_graph, new_theta, stats)
@@ -119,12 +119,12 @@ def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) 
     else:
         graph, theta, density, _ = metropolis(key_1, graph, theta, density, neighbour, theta, correction)
         graph, theta, density, yes = metropolis(key_2, graph, theta, density, graph, walked, 0.0)
-    log_scale = jnp.maximum(chain.log_scale + adapt_rate * (yes - WANTED_ACCEPTANCE), least_log_scale)
+    log_scale = jnp.maximum(chain.log_scale + adapt_rate * (yes - TARGET_ACCEPTANCE), least_log_scale)
     return Chain(key, graph, theta, density, log_scale, chain.accepted + yes, chain.tried + 1)
 
 
 @partial(jitted, static_argnums=0)
-def several_steps(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
+def run_steps(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
     """The chain after `count` steps; `count` is traced, so that one compilation serves any number."""
     return lax.fori_loop(0, count, lambda _, c: step(kernel, c, stats, adapt_rate, least_log_scale), chain)
 
@@ -141,20 +141,20 @@ def joint_mc3(
     """
     name, d = f"{variant}-mc3", data.nodes
     clock = clock or Clock()
-    first_scale = starting_scale(variant, model, d) if scale is None else positive("scale", scale)
+    first_scale = initial_scale(variant, model, d) if scale is None else positive("scale", scale)
     least = float(np.log(first_scale))
     stats = jax.tree.map(jnp.asarray, model.summarise(data))
-    kernel = kernel_of(model, prior, variant, thinning)
-    chain = first_chain(kernel, d, stats, seed, first_scale)
+    kernel = make_kernel(model, prior, variant, thinning)
+    chain = initial_chain(kernel, d, stats, seed, first_scale)
     total = thinning.steps(particles)
     graphs, thetas = [], []
     section, warmed = section_of(checkpoint, "chain"), 0
     if section.found is not None:
-        chain, graphs, thetas, warmed = _restored(section.found, chain)
+        chain, graphs, thetas, warmed = _restore(section.found, chain)
 
     def several(chain: Chain, count: int, rate: float) -> Chain:
         for part in section.parts(count, clock):
-            chain = jax.block_until_ready(several_steps(kernel, chain, stats, part, rate, least))
+            chain = jax.block_until_ready(run_steps(kernel, chain, stats, part, rate, least))
             section.check()
         return chain
 
@@ -162,7 +162,7 @@ def joint_mc3(
         warm_up = thinning.warm_up()
         bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
         for part in range(warmed, len(warm_up)):
-            rate = 0.0 if scale is not None else adaptation(part, len(warm_up))
+            rate = 0.0 if scale is not None else adaptation_rate(part, len(warm_up))
             chain = several(chain, warm_up[part], rate)
             if clock.expired:
                 break
@@ -183,18 +183,18 @@ def joint_mc3(
     return post.with_info(**thinning.ended(len(graphs), particles))
 
 
-def kernel_of(model: Model, prior: GraphPrior, variant: str, thinning: Thinning) -> Kernel:
+def make_kernel(model: Model, prior: GraphPrior, variant: str, thinning: Thinning) -> Kernel:
     if not model.has_parameters:
         raise InputError(f"{variant}-mc3 samples parameters, which {model.name!r} has integrated out: use 'mc3'")
     return Kernel(model, prior, variant, thinning.neighbourhood == "exact")
 
 
-def starting_scale(variant: str, model: Model, d: int) -> float:
+def initial_scale(variant: str, model: Model, d: int) -> float:
     published = PUBLISHED_SCALES.get((variant, model.name), PUBLISHED_SCALES[variant, "linear"])
     return published[20 if d <= 35 else 50]
 
 
-def first_chain(kernel: Kernel, d: int, stats: Any, seed: int, scale: float) -> Chain:
+def initial_chain(kernel: Kernel, d: int, stats: Any, seed: int, scale: float) -> Chain:
     """A graph and parameters from the prior."""
     key_graph, key_theta, key_run = jax.random.split(key_from_seed(seed), 3)
     graph = jnp.asarray(kernel.prior.sample(key_graph, d), dtype=float)
@@ -205,7 +205,7 @@ def first_chain(kernel: Kernel, d: int, stats: Any, seed: int, scale: float) -> 
     )  # fmt: skip
 
 
-def adaptation(part: int, parts: int) -> float:
+def adaptation_rate(part: int, parts: int) -> float:
     """Steps of the scale's logarithm shrink as burn-in goes on, and end with it."""
     return 0.05 * (1 - part / parts)
 
@@ -237,42 +237,42 @@ def _state(chain: Chain, graphs: list[Any], thetas: list[Any], count: int, warme
     """The chain, the first `count` of its samples, and how much of the burn-in is done."""
     kept = {"graphs": np.array(graphs[:count], np.bool_)} if count else {}
     if count:
-        kept |= packed(jax.tree.map(lambda *leaves: np.stack(leaves), *thetas[:count]), "theta")
-    return State({**packed(chain, "chain"), **kept}, {"count": count, "warmed": warmed})
+        kept |= tree_to_arrays(jax.tree.map(lambda *leaves: np.stack(leaves), *thetas[:count]), "theta")
+    return State({**tree_to_arrays(chain, "chain"), **kept}, {"count": count, "warmed": warmed})
 
 
-def _restored(found: State, like: Chain) -> tuple[Chain, list[Any], list[Any], int]:
-    chain, count = unpacked(like, found.arrays, "chain"), found.facts["count"]
+def _restore(found: State, like: Chain) -> tuple[Chain, list[Any], list[Any], int]:
+    chain, count = tree_from_arrays(like, found.arrays, "chain"), found.facts["count"]
     if not count:
         return chain, [], [], found.facts["warmed"]
     stacked = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * count), chain.theta)
-    theta = jax.tree.map(np.asarray, unpacked(stacked, found.arrays, "theta"))
+    theta = jax.tree.map(np.asarray, tree_from_arrays(stacked, found.arrays, "theta"))
     thetas = [jax.tree.map(lambda leaf, m=m: leaf[m], theta) for m in range(count)]
     return chain, list(found.arrays["graphs"]), thetas, found.facts["warmed"]
 
 
-def joint_mc3_together(
+def joint_mc3_batched(
     data: Sequence[Dataset], model: Model, prior: GraphPrior, *, variant: Literal["m", "g"], particles: int,
     seeds: Sequence[int], thinning: Thinning, progress: bool | None = None,
 ) -> list[Posterior]:  # fmt: skip
     """What `joint_mc3` gives for each data set and its seed, up to rounding."""
     check_alike(data, seeds)
     d = data[0].nodes
-    scale = starting_scale(variant, model, d)
-    kernel, least = kernel_of(model, prior, variant, thinning), float(np.log(scale))
+    scale = initial_scale(variant, model, d)
+    kernel, least = make_kernel(model, prior, variant, thinning), float(np.log(scale))
     each_stats = [jax.tree.map(jnp.asarray, model.summarise(one)) for one in data]
-    chains = stacked([first_chain(kernel, d, stats, seed, scale) for stats, seed in zip(each_stats, seeds)])
+    chains = stacked([initial_chain(kernel, d, stats, seed, scale) for stats, seed in zip(each_stats, seeds)])
     stats = stacked(each_stats)
     warm_up, total = thinning.warm_up(), thinning.steps(particles)
     graphs, thetas = [], []
     with progress_bar(f"{variant}-mc3, {total:,} steps, {len(data)} data sets", total, progress) as advance:
         for part, count in enumerate(warm_up):
-            chains = _several(kernel, chains, stats, count, adaptation(part, len(warm_up)), least)
+            chains = _run_steps_batched(kernel, chains, stats, count, adaptation_rate(part, len(warm_up)), least)
             jax.block_until_ready(chains)
             advance(count)
         chains = chains._replace(accepted=jnp.zeros(len(data)), tried=jnp.zeros(len(data)))
         for _ in range(particles):
-            chains = _several(kernel, chains, stats, thinning.thin, 0.0, least)
+            chains = _run_steps_batched(kernel, chains, stats, thinning.thin, 0.0, least)
             graphs.append(np.asarray(chains.graph) > 0.5)
             thetas.append(jax.tree.map(np.asarray, chains.theta))
             advance(thinning.thin)
@@ -286,6 +286,6 @@ def joint_mc3_together(
 
 
 @partial(jitted, static_argnums=0)
-def _several(kernel: Kernel, chains: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
-    several = lambda chain, stats: several_steps(kernel, chain, stats, count, adapt_rate, least_log_scale)  # noqa: E731
+def _run_steps_batched(kernel: Kernel, chains: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
+    several = lambda chain, stats: run_steps(kernel, chain, stats, count, adapt_rate, least_log_scale)  # noqa: E731
     return jax.vmap(several)(chains, stats)

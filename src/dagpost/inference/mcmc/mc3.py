@@ -20,9 +20,15 @@ from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import Advance, progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
-from dagpost.inference.checkpoints import NOWHERE, Section, State
+from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
-from dagpost.inference.mcmc.ensembles import forget, moved, restored, saved, start
+from dagpost.inference.mcmc.ensembles import (
+    ensembles_from_arrays,
+    ensembles_to_arrays,
+    reset_counters,
+    run_moves,
+    start,
+)
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.posterior import Posterior, posterior_of_draws
@@ -30,7 +36,7 @@ from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key
 
-RATIOS = ("approximate", "exact")
+NEIGHBOURHOODS = ("approximate", "exact")
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,10 @@ class Thinning:
     def __post_init__(self):
         whole_number("burn_in", self.burn_in, least=0)
         whole_number("thin", self.thin, least=1)
-        if self.neighbourhood not in RATIOS:
-            raise InputError(f"neighbourhood={self.neighbourhood!r}: {nearest(str(self.neighbourhood), RATIOS)}")
+        if self.neighbourhood not in NEIGHBOURHOODS:
+            raise InputError(
+                f"neighbourhood={self.neighbourhood!r}: {nearest(str(self.neighbourhood), NEIGHBOURHOODS)}"
+            )
 
     def steps(self, samples: int) -> int:
         """Total steps."""
@@ -69,9 +77,9 @@ class Thinning:
         return {"ended_by": "limit", "verdict": text}
 
 
-def equilibrated(
+def equilibrate(
     graphs: Graphs, moves: int, model: Model, prior: GraphPrior, stats: Statistics, key: Key,
-    advance_bar: Advance = lambda amount: None, section: Section = NOWHERE, clock: Clock | None = None,
+    advance_bar: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> tuple[Graphs, int]:  # fmt: skip
     """Each DAG after this many Metropolis moves of its own, which leave `p(G | D)` as it is, and the smallest number
     that one has made: fewer, when the clock does not leave the time."""
@@ -86,7 +94,7 @@ def equilibrated(
         timer = None if clock is None else clock.until(min(share, 0.95))
         some = slice(len(out), len(out) + at_once)
         chains = [start(graph[None], scoring, seed, 1 << 15) for graph, seed in zip(graphs[some], seeds[some])]
-        out = np.concatenate([out, moved(chains, scoring, "pair", moves, section, timer)])
+        out = np.concatenate([out, run_moves(chains, scoring, "pair", moves, section, timer)])
         fewest = min(fewest, *(int(chain.tried.sum()) for chain in chains))
         advance_bar(len(chains))
         section.reached(partial(State, {"graphs": out}, {}))
@@ -110,25 +118,25 @@ def mc3(
     section, warmed = section_of(checkpoint, "chain"), 0
     if section.found is not None:
         warmed, graphs = section.found.facts["warmed"], list(section.found.arrays["graphs"])
-        (chain,) = restored(section.found.arrays)
+        (chain,) = ensembles_from_arrays(section.found.arrays)
     with progress_bar(f"mc3, {total:,} moves", total, progress) as bar:
         bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
         for moves in warm_up[warmed:]:
-            moved([chain], scoring, kind, moves, section, clock)
+            run_moves([chain], scoring, kind, moves, section, clock)
             if clock.expired:
                 break
             bar(moves)
             warmed += 1
-            section.reached(partial(_state, saved([chain]), graphs, 0, data.nodes, warmed))
+            section.reached(partial(_state, ensembles_to_arrays([chain]), graphs, 0, data.nodes, warmed))
         if not graphs:
-            forget([chain])
+            reset_counters([chain])
         while len(graphs) < particles:
-            latest = moved([chain], scoring, kind, thinning.thin, section, clock)[0]
+            latest = run_moves([chain], scoring, kind, thinning.thin, section, clock)[0]
             if clock.expired and graphs:
                 break
             graphs.append(latest)
             bar(thinning.thin)
-            section.reached(partial(_state, saved([chain]), graphs, len(graphs), data.nodes, warmed))
+            section.reached(partial(_state, ensembles_to_arrays([chain]), graphs, len(graphs), data.nodes, warmed))
     acceptance = float(chain.accepted.sum() / max(chain.tried.sum(), 1))
     info = {"method": "mc3", **thinning.info, "acceptance": acceptance, CHAIN_LENGTHS: [len(graphs)]}
     info |= thinning.ended(len(graphs), particles)

@@ -129,7 +129,7 @@ def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
 
 
 @njit(cache=True)
-def _allow(dag, j, allowed):
+def _list_allowed(dag, j, allowed):
     """Who may be a parent of j: everyone but j and its descendants. Returns how many."""
     d = dag.parents.shape[0]
     n = 0
@@ -148,7 +148,7 @@ def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
     if count(dag.parents[j]) > most:
         return REJECTED
     new, drawn = scratch.first, scratch.drawn[0]
-    n = _allow(dag, j, scratch.allowed)
+    n = _list_allowed(dag, j, scratch.allowed)
     known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, -1, most, heat, rng, scratch, new, drawn)
     if not known:
         rng[0] = before
@@ -194,17 +194,17 @@ def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
     # forth: i gets parents with j among them; back from there: j gets parents with i among them
     set_parents(dag, i, nothing)
     set_parents(dag, j, nothing)
-    n = _allow(dag, i, allowed)
+    n = _list_allowed(dag, i, allowed)
     known_1, forth_i = draw_parents(scorer, cache, i, allowed, n, j, most, heat, rng, scratch, new_i, drawn_i)
-    n = _allow(dag, j, allowed)
+    n = _list_allowed(dag, j, allowed)
     known_2, back_j = draw_parents(scorer, cache, j, allowed, n, i, most, heat, own, scratch, spare, unused)
     # forth: then j gets any parents; back: once j has its old ones, i gets any parents
     set_parents(dag, i, new_i)
-    n = _allow(dag, j, allowed)
+    n = _list_allowed(dag, j, allowed)
     known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, -1, most, heat, rng, scratch, new_j, drawn_j)
     set_parents(dag, i, nothing)
     set_parents(dag, j, old_j)
-    n = _allow(dag, i, allowed)
+    n = _list_allowed(dag, i, allowed)
     known_4, back_i = draw_parents(scorer, cache, i, allowed, n, -1, most, heat, own, scratch, spare, unused)
     known = known_1 and known_2 and known_3 and known_4
 

@@ -14,7 +14,7 @@ from dagpost._util.clock import Clock
 from dagpost._util.numerics import generator
 from dagpost._util.progress import progress_bar
 from dagpost.errors import positive, whole_number
-from dagpost.inference.checkpoints import NOWHERE, Section, State
+from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.diagnostics import Diagnostics, diagnose, edge_errors
 from dagpost.inference.mcmc.ensembles import (
@@ -22,11 +22,11 @@ from dagpost.inference.mcmc.ensembles import (
     Ensemble,
     Recipe,
     advance,
-    forget,
+    ensembles_from_arrays,
+    ensembles_to_arrays,
     graphs_of,
     recipe,
-    restored,
-    saved,
+    reset_counters,
     start,
 )
 from dagpost.inference.mcmc.scoring import Scoring, scorer_for
@@ -100,7 +100,7 @@ def refine(
 
     Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
     nobody has to choose a burn-in. What is left at the end goes on with the last block, if its chains agreed, else it
-    is a block of its own. When `clock` expires, whatever there is counts (`ended_early`).
+    is a block of its own. When `clock` expires, whatever there is counts (`usable_block`).
     `callback` looks on after every batch.
     """
     effort, clock = effort or Effort(), clock or Clock()
@@ -131,7 +131,7 @@ def refine(
         if clock.limit is not None:
             least, most = (share * clock.left for share in CLOSING)
             limit = clock.seconds + clock.left - min(max(CLOSING_SECONDS * draws * d**2, least), most)
-        heats, at_levels = adapted_ladder(
+        heats, at_levels = adapt_ladder(
             graphs, scoring, moves, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
         )
         ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
@@ -139,12 +139,15 @@ def refine(
         begun: Block | None = None
         before: tuple[Block, int] | None = None  # the last whole block, and the rounds of its batches
         if chains.found is not None:
-            ensembles, begun = restored(chains.found.arrays), Block(*(chains.found.arrays[f] for f in Block._fields))
+            ensembles, begun = (
+                ensembles_from_arrays(chains.found.arrays),
+                Block(*(chains.found.arrays[f] for f in Block._fields)),
+            )
             rounds, batches, made = (chains.found.facts[name] for name in ("rounds", "batches", "made"))
 
         def reached(parts: list[Block]) -> None:
             facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": clock.seconds}
-            chains.reached(partial(_state, saved(ensembles), list(parts), facts))
+            chains.reached(partial(_state, ensembles_to_arrays(ensembles), list(parts), facts))
             tell()
             if callback is not None:
                 so_far = np.concatenate([b.frequencies for b in parts], axis=1).mean(axis=(0, 1))
@@ -153,16 +156,16 @@ def refine(
         while True:
             if begun is None:
                 made += moves_of(ensembles)
-                forget(ensembles)
+                reset_counters(ensembles)
             since, anew = clock.seconds, batches - batches_of(begun)
             timer = None if limit is None else Clock(max(limit - clock.seconds, 1e-3))
             block = run_block(ensembles, scoring, heats, moves, rounds, batches, begun, reached, chains, timer)
             now, own = clock.seconds, moves_of(ensembles)
             if batches_of(block) < batches:
-                block = ended_early(before, block, rounds)
-                found, enough = judged(block, rounds), False
+                block = usable_block(before, block, rounds)
+                found, enough = block_diagnostics(block, rounds), False
                 break
-            found = judged(block, rounds)
+            found = block_diagnostics(block, rounds)
             enough = found.trusted and found.error <= effort.precision
             settled = found.trusted and found.error <= SETTLED
             left = 1 - share(made + own, now)
@@ -217,7 +220,7 @@ class ChainSnapshot(NamedTuple):
 def run_block(
     ensembles: list[Ensemble], scoring: Scoring, heats: np.ndarray, moves: Recipe, rounds: int, batches: int = BATCHES,
     begun: Block | None = None, reached: Callable[[list[Block]], None] = lambda batches: None,
-    section: Section = NOWHERE, clock: Clock | None = None,
+    section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> Block:  # fmt: skip
     """So many batches of this many rounds, those in `begun` included; `reached` hears of each.
 
@@ -242,10 +245,10 @@ def run_block(
             break
         before = after
         reached(parts)
-    return joined(parts)
+    return join_blocks(parts)
 
 
-def ended_early(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
+def usable_block(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
     """What counts of a run that its clock ended within a block of batches of `rounds` rounds: the block if half of it
     was done, else the one before as well, its shorter batches joined to about the same length."""
     if before is None or batches_of(block) >= BATCHES // 2:
@@ -254,7 +257,7 @@ def ended_early(before: tuple[Block, int] | None, block: Block, rounds: int) -> 
     size = max(1, round(rounds / its_rounds))
     count = batches_of(earlier) // size
     grouped = np.stack([earlier.frequencies[:, k * size : (k + 1) * size].mean(axis=1) for k in range(count)], axis=1)
-    return joined([earlier._replace(frequencies=grouped), block])
+    return join_blocks([earlier._replace(frequencies=grouped), block])
 
 
 def batches_of(block: Block | None) -> int:
@@ -262,18 +265,18 @@ def batches_of(block: Block | None) -> int:
     return 0 if block is None else block.frequencies.shape[1]
 
 
-def judged(block: Block, rounds: int) -> Diagnostics:
+def block_diagnostics(block: Block, rounds: int) -> Diagnostics:
     """Diagnostics of a block whose batches have so many rounds."""
     return diagnose(block.frequencies, rounds, block.log_posterior)
 
 
-def joined(parts: list[Block]) -> Block:
+def join_blocks(parts: list[Block]) -> Block:
     """One block of them all."""
     return Block(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts)))
 
 
 def _state(ensembles: dict[str, np.ndarray], parts: list[Block], facts: dict[str, Any]) -> State:
-    return State({**ensembles, **joined(parts)._asdict()}, facts)
+    return State({**ensembles, **join_blocks(parts)._asdict()}, facts)
 
 
 def standard_recipe(d: int, scoring: Scoring) -> Recipe:
@@ -301,9 +304,9 @@ def hottest_level(d: int, rows: int) -> float:
     return float(np.interp(d, (10, 20), (0.5, 0.25))) * min(1.0, 100 / max(rows, 1))
 
 
-def adapted_ladder(
+def adapt_ladder(
     graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, hottest: float, clock: Clock | None = None,
-    times: int = 4, section: Section = NOWHERE,
+    times: int = 4, section: Section = NULL_SECTION,
 ) -> tuple[np.ndarray, Graphs]:  # fmt: skip
     """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
 
@@ -322,7 +325,7 @@ def adapted_ladder(
         picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
         ensembles = [start(graphs[pick], scoring, int(seed)) for pick, seed in zip(picks, seeds)]
         advance(ensembles, scoring, heats, moves, 20, section=section, clock=clock)
-        forget(ensembles)
+        reset_counters(ensembles)
         advance(ensembles, scoring, heats, moves, 40, section=section, clock=clock)
         tried = np.sum([e.swaps_tried for e in ensembles], axis=0)
         if tried.min() == 0 or (clock is not None and clock.expired):

@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from dagpost.errors import InputError
-from dagpost.inference.mcmc.structure import copy_row, has, holds, members, packed, words_for
+from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, evidence_with
 from dagpost.priors import ErdosRenyi, GraphPrior
@@ -130,7 +130,7 @@ def score(scorer, cache, j, words, wanted, parents, lower):
     `parents` (d) and `lower` (d, d) are scratch.
     """
     at, known = find(cache, j, words)
-    return at if known else _score_anew(scorer, cache, j, words, wanted, parents, lower)
+    return at if known else _score_uncached(scorer, cache, j, words, wanted, parents, lower)
 
 
 @njit(cache=True, inline="always")
@@ -149,7 +149,7 @@ def rescore(dag, scores, scorer, cache, node, scratch):
 
 
 @njit(cache=True)
-def _score_anew(scorer, cache, j, words, wanted, parents, lower):
+def _score_uncached(scorer, cache, j, words, wanted, parents, lower):
     if not scorer.compiled:
         wanted[0] = np.uint64(j + 1)
         wanted[1:] = words
@@ -187,15 +187,15 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
     if columns is None:
         columns = ColumnTable(np.zeros((d, d)), np.zeros((d, d)))
     uncounted, required = (
-        packed(np.zeros((d, d), dtype=np.bool_) if edges is None else edges)
+        pack_parents(np.zeros((d, d), dtype=np.bool_) if edges is None else edges)
         for edges in (columns.uncounted, columns.required)
     )
     most = d if columns.most is None else columns.most
     probability = ErdosRenyi().edge_probability(d)
     per_parent = float(np.log(probability) - np.log1p(-probability))
     scorer = Scorer(
-        table if table is not None else _no_table(d), columns.by_count, columns.by_edge, uncounted, required, most,
-        per_parent, compiled,
+        table if table is not None else _placeholder_table(d), columns.by_count, columns.by_edge, uncounted, required,
+        most, per_parent, compiled,
     )  # fmt: skip
 
     def in_python(node: int, words: np.ndarray) -> Score:
@@ -211,7 +211,7 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
     return Scoring(scorer, in_python)
 
 
-def _no_table(d: int) -> ConjugateTable:
+def _placeholder_table(d: int) -> ConjugateTable:
     """Stands in where the model has no compiled evidence; never read."""
     return ConjugateTable(
         matrix=np.zeros((1, d, d)), prior_matrix=np.zeros((d, d)), diagonal_prior=True, floor=0.0,

@@ -83,7 +83,7 @@ def members(words: np.ndarray, d: int) -> np.ndarray:
     return np.flatnonzero(bits[:d])
 
 
-def packed(graph: Graph) -> np.ndarray:
+def pack_parents(graph: Graph) -> np.ndarray:
     """The set of parents of every node, (d, words)."""
     d = len(graph)
     out = np.zeros((d, words_for(d)), np.uint64)
