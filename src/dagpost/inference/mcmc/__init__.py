@@ -1,4 +1,5 @@
-"""Structure MCMC: chains over DAGs for models with closed-form evidence and priors that decompose."""
+"""Structure MCMC: chains over DAGs for models with evidence and priors that decompose, and joint chains over
+graphs and parameters."""
 
 from dagpost.inference.mcmc.mc3 import equilibrate
 

@@ -1,10 +1,10 @@
 """Ensembles of tempered chains, run in parallel.
 
-An ensemble holds one DAG for each level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
+An ensemble holds one DAG per level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
 `[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`).
-A round moves every level a number of times, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and 1-2,
-3-4, … in turn; Syed et al., 2022) and the DAG at level 0, the one that counts, is recorded. Ensembles share nothing,
-not even a cache, so a run does not depend on the number of threads.
+A round makes a number of moves at every level, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and
+1-2, 3-4, … in turn; Syed et al., 2022), and the DAG at level 0, which samples the posterior, is recorded. Ensembles
+share nothing, not even a cache, so a run does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -31,49 +31,49 @@ from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structu
 from dagpost.typing import Graphs
 
 KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")
-UNTEMPERED = np.ones(1)  # the ladder of a single chain
+UNTEMPERED = np.ones(1)  # ladder of a single chain
 
 
 class Recipe(NamedTuple):
-    """How many moves of each kind a level makes in a round, and how many parents a drawn set may have."""
+    """Moves of each kind that a level makes in a round, and the most parents a drawn set may have."""
 
     counts: np.ndarray  # (kinds,)
     most: int
 
 
 def recipe(most: int = 0, **counts: int) -> Recipe:
-    """Moves by name, with `_` for a space: `recipe(pair=100)`."""
+    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`."""
     return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most)
 
 
 class Ensemble(NamedTuple):
-    """The state of one ensemble of k levels, and what was counted on the way. Arrays are changed in place."""
+    """State and counters of one ensemble of k levels. Arrays are changed in place."""
 
     parents: np.ndarray  # (k, d, words)
     ancestors: np.ndarray  # (k, d, words)
-    scores: np.ndarray  # (k, d, 2) of every family: what is tempered, and the reference
+    scores: np.ndarray  # (k, d, 2) of every family: tempered part and reference
     rng: np.ndarray  # (1,)
-    clock: np.ndarray  # (4,) rounds of this run; level and move at which a round was interrupted; rounds ever
-    wanted: np.ndarray  # (1 + words,) a family that Python has to score
+    clock: np.ndarray  # (4,) rounds of this call; level and move at which a round was interrupted; rounds in total
+    wanted: np.ndarray  # (1 + words,) the family that Python has to score
     cache: FamilyCache
     tried: np.ndarray  # (k, kinds)
     accepted: np.ndarray  # (k, kinds)
     swaps_tried: np.ndarray  # (k - 1,)
     swaps_accepted: np.ndarray  # (k - 1,) sums of acceptance probabilities
-    occupancy: np.ndarray  # (d, d) rounds in which level 0 had the edge
+    occupancy: np.ndarray  # (d, d) rounds in which level 0 has the edge
 
 
 class Record(NamedTuple):
-    """What level 0 of every ensemble looked like in one run."""
+    """Record of level 0 of every ensemble in one call of `advance`."""
 
-    rounds: int  # that were made
+    rounds: int  # complete ones
     log_posterior: np.ndarray  # (e, rounds)
     graphs: Graphs  # (e, kept, d, d)
 
 
 @njit(cache=True)
 def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
-    """Moves of one kind; how many were made before one needed a family from Python, and how many were accepted."""
+    """Make `times` moves of one kind; return how many were made before a family was missing, and how many accepted."""
     accepted = 0
     for done in range(times):
         if kind == 0:
@@ -98,7 +98,7 @@ def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, mo
 
 @njit(cache=True)
 def _swap(ensemble, heats, parity):
-    """Neighbouring levels exchange their DAGs with the Metropolis probability of doing so."""
+    """Let neighbouring levels exchange their DAGs, accepted by Metropolis."""
     for k in range(parity, heats.shape[0] - 1, 2):
         gap = 0.0
         for j in range(ensemble.scores.shape[1]):
@@ -114,6 +114,7 @@ def _swap(ensemble, heats, parity):
 
 @njit(cache=True)
 def _exchange_levels(array, k):
+    """Swap entries k and k + 1."""
     for j in range(array.shape[1]):
         for w in range(array.shape[2]):
             array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
@@ -121,6 +122,7 @@ def _exchange_levels(array, k):
 
 @njit(cache=True)
 def _record(ensemble, here, thin, log_posterior, kept):
+    """Record the DAG of level 0 in round `here`: edge counts, log posterior, and every `thin`-th graph."""
     d = ensemble.occupancy.shape[0]
     parents = ensemble.parents[0]
     density = 0.0
@@ -137,10 +139,10 @@ def _record(ensemble, here, thin, log_posterior, kept):
 
 @njit(cache=True, _nrt=False)  # pyright: ignore[reportCallIssue]
 def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room):
-    """Go on until `rounds` are done; False if it stopped at a family that Python has to score. Between levels it ends
-    when somebody has set `stop`; the round is then not done.
+    """Run until `rounds` rounds are done; return False if a family has to be scored by Python first. If `stop` is set,
+    return between levels, in an incomplete round.
 
-    Without numba's runtime (`_nrt`), which is there for allocating and counts references on the way.
+    Compiled without numba's runtime (`_nrt`): nothing is allocated here, and the runtime would count references.
     """
     levels = ensemble.parents.shape[0]
     clock = ensemble.clock
@@ -176,6 +178,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
 
 @njit(cache=True, nogil=True)
 def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop):
+    """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
     scratch, room = scratch_for(ensemble.wanted, d, words), np.zeros((2, d), np.int64)
     return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room)
@@ -183,7 +186,7 @@ def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept,
 
 @njit(cache=True)
 def _score_families(parents, scores, scorer, cache, wanted, from_node):
-    """Fill in the scores of one DAG; the node at which a family was missing, or d."""
+    """Fill in the family scores of one DAG; return the node whose family is missing, or d."""
     d = parents.shape[0]
     members, lower = np.zeros(d, np.int64), np.zeros((d, d))
     for j in range(from_node, d):
@@ -195,7 +198,7 @@ def _score_families(parents, scores, scorer, cache, wanted, from_node):
 
 
 def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None) -> Ensemble:
-    """An ensemble from one DAG for each level, (k, d, d); `slots` is the size of its cache."""
+    """Return an ensemble that starts at these DAGs, (k, d, d), one per level; `slots` is the size of its cache."""
     k, d, _ = graphs.shape
     words, kinds = words_for(d), len(KINDS)
     structures = [structure_of(graph) for graph in graphs]
@@ -215,7 +218,7 @@ def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None)
 
 
 def _score_wanted(ensemble: Ensemble, scoring: Scoring) -> None:
-    """Score the family that the ensemble stopped at."""
+    """Score the family that the ensemble stopped at, in Python, and store it in the cache."""
     node, words = int(ensemble.wanted[0]) - 1, ensemble.wanted[1:].copy()
     store(ensemble.cache, node, words, *scoring.in_python(node, words))
 
@@ -224,8 +227,8 @@ def advance(
     ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1,
     section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> Record:  # fmt: skip
-    """Run every ensemble for this many rounds, or until the clock expires, if need be within a round; counts and
-    occupancy go on from where they were."""
+    """Run every ensemble for this many rounds, or until the clock expires, possibly within a round; counters and
+    occupancy accumulate."""
     size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
     heats = np.asarray(heats, dtype=np.float64)
     traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
@@ -252,7 +255,7 @@ def advance(
 
 @contextmanager
 def _stop_at_expiry(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
-    """While this lasts, `stop` is set when the clock expires."""
+    """Context in which a thread sets `stop` when the clock expires."""
     if clock is None or clock.limit is None:
         yield
         return
@@ -277,24 +280,24 @@ def run_moves(
     chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NULL_SECTION,
     clock: Clock | None = None,
 ) -> Graphs:  # fmt: skip
-    """The DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
+    """Return the DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
     for part in section.parts(moves, clock):
         advance(chains, scoring, UNTEMPERED, recipe(**{kind: part}), 1, section=section)
     return graphs_of(np.stack([chain.parents[0] for chain in chains]))
 
 
-# ---- an ensemble on disk: the cache is not part of it, since families score the same whoever remembers them
+# ---- checkpoints of an ensemble; the cache is not saved, since its scores can be computed again
 
 SAVED = tuple(field for field in Ensemble._fields if field not in ("wanted", "cache"))
 
 
 def ensembles_to_arrays(ensembles: Sequence[Ensemble]) -> dict[str, np.ndarray]:
-    """Copies of all that it takes to go on."""
+    """Return copies of everything needed to continue the ensembles."""
     return {field: np.stack([getattr(e, field) for e in ensembles]) for field in SAVED}
 
 
 def ensembles_from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
-    """The ensembles that these were saved from."""
+    """Return the ensembles that `ensembles_to_arrays` saved."""
     size, _, d, words = arrays["parents"].shape
     return [
         Ensemble(
@@ -306,7 +309,7 @@ def ensembles_from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
 
 
 def graphs_of(parents: np.ndarray) -> Graphs:
-    """Adjacency matrices from sets of parents (…, d, words)."""
+    """Return adjacency matrices from sets of parents (…, d, words)."""
     d = parents.shape[-2]
     bits = np.unpackbits(np.ascontiguousarray(parents).view(np.uint8), axis=-1, bitorder="little")
     return np.swapaxes(bits[..., :d], -1, -2).astype(np.bool_)

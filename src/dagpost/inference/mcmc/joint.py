@@ -1,10 +1,10 @@
-"""MCMC over graphs and parameters together, the paper's joint baselines M-MC³ and G-MC³.
+"""Joint MCMC over graphs and parameters, the paper's baselines M-MC³ and G-MC³.
 
-M-MC³ proposes a neighbouring DAG and a random-walk step of the parameters in one Metropolis-Hastings move; G-MC³ takes
-turns (Metropolis within Gibbs). The parameters of absent edges are part of the state and follow their prior, so that
-the dimension stays the same and integrating them out leaves `p(G, Theta | D)`.
+M-MC³ proposes a neighbouring DAG and a random-walk step of the parameters in one Metropolis-Hastings move; G-MC³
+alternates between them (Metropolis within Gibbs). The parameters of absent edges are part of the state and follow their
+prior, so that the dimension stays the same and integrating them out leaves `p(G, Theta | D)`.
 
-M-MC³ or G-MC³ on many data sets of one shape at once: a step is short, so most of its time is starting it.
+`joint_mc3_batched` runs many data sets of one shape at once: a step is so short that launching it dominates.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from dagpost.posterior.sample import CHAIN_LENGTHS
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Theta
 
-TARGET_ACCEPTANCE = 0.2  # of random-walk steps (Sherlock et al., 2010)
+TARGET_ACCEPTANCE = 0.2  # acceptance rate of random-walk steps (Sherlock et al., 2010)
 
-# where the random walk starts: the authors' configuration, by variant and model, at d = 20 and at d = 50
+# initial scale of the random walk: the authors' configuration, by variant and model, at d = 20 and at d = 50
 PUBLISHED_SCALES: dict[tuple[str, str], dict[int, float]] = {
     ("m", "linear"): {20: 0.001, 50: 0.001},
     ("m", "mlp"): {20: 0.0001, 50: 0.0001},
@@ -47,12 +47,14 @@ PUBLISHED_SCALES: dict[tuple[str, str], dict[int, float]] = {
 
 
 class Chain(NamedTuple):
+    """State of a chain."""
+
     key: Any
     graph: Any  # (d, d) 0/1
     theta: Any
     log_density: Any
     log_scale: Any
-    accepted: Any  # of parameter steps (M: of joint steps)
+    accepted: Any  # parameter steps (M-MC³: joint steps)
     tried: Any
 
 
@@ -66,7 +68,7 @@ class Kernel(NamedTuple):
 
 
 def valid_edits(graph):
-    """Which edges can be added, removed, turned: (3, d, d) masks of the edits that lead to a DAG."""
+    """Return the edges that can be added, removed and reversed: (3, d, d) masks of the edits that lead to a DAG."""
     d = graph.shape[0]
     reach = graph
     for _ in range(max(1, int(np.ceil(np.log2(max(d, 2)))))):
@@ -77,7 +79,7 @@ def valid_edits(graph):
 
 
 def propose(key, graph):
-    """A uniform draw among the neighbours, and the log of their number."""
+    """Return a uniform draw among the neighbours, and the log of their number."""
     edits = valid_edits(graph).reshape(-1)
     choice = jax.random.categorical(key, jnp.where(edits > 0, 0.0, -jnp.inf))
     d = graph.shape[0]
@@ -89,7 +91,7 @@ def propose(key, graph):
 
 
 def log_density(kernel: Kernel, graph, theta, stats):
-    """`log p(G) + log p(D | G, Theta) + log p(Theta)`, absent edges' parameters included."""
+    """Return `log p(G) + log p(D | G, Theta) + log p(Theta)`, parameters of absent edges included."""
     model = kernel.model
     likelihood = jnp.sum(model._by_node(model.log_conditional, graph, theta, stats))
     everywhere = jnp.ones_like(graph) - jnp.eye(graph.shape[0])
@@ -100,6 +102,7 @@ def log_density(kernel: Kernel, graph, theta, stats):
 
 
 def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) -> Chain:
+    """Return the chain after one step; `adapt_rate` 0 leaves the scale of the random walk as it is."""
     key, key_graph, key_theta, key_1, key_2 = jax.random.split(chain.key, 5)
     leaves, shape = jax.tree.flatten(chain.theta)
     noise = [jax.random.normal(k, leaf.shape) for k, leaf in zip(jax.random.split(key_theta, len(leaves)), leaves)]
@@ -125,7 +128,7 @@ def step(kernel: Kernel, chain: Chain, stats: Any, adapt_rate, least_log_scale) 
 
 @partial(jitted, static_argnums=0)
 def run_steps(kernel: Kernel, chain: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
-    """The chain after `count` steps; `count` is traced, so that one compilation serves any number."""
+    """Return the chain after `count` steps; `count` is traced, so it compiles once."""
     return lax.fori_loop(0, count, lambda _, c: step(kernel, c, stats, adapt_rate, least_log_scale), chain)
 
 
@@ -134,10 +137,11 @@ def joint_mc3(
     thinning: Thinning, scale: float | None = None, progress: bool | None = None,
     checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` pairs of a graph and its parameters from one chain; fewer when the clock expires, at least one.
+    """Sample `particles` pairs of a graph and its parameters from one chain; fewer if the clock expires, at least one.
 
-    Unless `scale` is given, the random walk's is adapted to an acceptance of 0.2 during burn-in. It never falls below
-    the published one: where graphs alone are accepted more rarely than that, as in M-MC³, it would shrink to nothing.
+    Unless `scale` is given, the scale of the random walk is adapted during burn-in to an acceptance rate of 0.2. It
+    never falls below the published one: where graph moves alone are accepted more rarely than that, as in M-MC³, it
+    would shrink to zero.
     """
     name, d = f"{variant}-mc3", data.nodes
     clock = clock or Clock()
@@ -152,7 +156,7 @@ def joint_mc3(
     if section.found is not None:
         chain, graphs, thetas, warmed = _restore(section.found, chain)
 
-    def several(chain: Chain, count: int, rate: float) -> Chain:
+    def run_interruptibly(chain: Chain, count: int, rate: float) -> Chain:
         for part in section.parts(count, clock):
             chain = jax.block_until_ready(run_steps(kernel, chain, stats, part, rate, least))
             section.check()
@@ -163,7 +167,7 @@ def joint_mc3(
         bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
         for part in range(warmed, len(warm_up)):
             rate = 0.0 if scale is not None else adaptation_rate(part, len(warm_up))
-            chain = several(chain, warm_up[part], rate)
+            chain = run_interruptibly(chain, warm_up[part], rate)
             if clock.expired:
                 break
             bar(warm_up[part])
@@ -171,7 +175,7 @@ def joint_mc3(
         if not graphs:
             chain = chain._replace(accepted=jnp.zeros(()), tried=jnp.zeros(()))
         while len(graphs) < particles:
-            chain = several(chain, thinning.thin, 0.0)
+            chain = run_interruptibly(chain, thinning.thin, 0.0)
             if clock.expired and graphs:
                 break
             graphs.append(np.asarray(chain.graph) > 0.5)
@@ -184,18 +188,20 @@ def joint_mc3(
 
 
 def make_kernel(model: Model, prior: GraphPrior, variant: str, thinning: Thinning) -> Kernel:
+    """Return the kernel of a variant; the model must have parameters."""
     if not model.has_parameters:
-        raise InputError(f"{variant}-mc3 samples parameters, which {model.name!r} has integrated out: use 'mc3'")
+        raise InputError(f"{variant}-mc3 samples parameters, which the model {model.name!r} integrates out: use 'mc3'")
     return Kernel(model, prior, variant, thinning.neighbourhood == "exact")
 
 
 def initial_scale(variant: str, model: Model, d: int) -> float:
+    """Return the published scale of the random walk; user-defined models get that of the linear model."""
     published = PUBLISHED_SCALES.get((variant, model.name), PUBLISHED_SCALES[variant, "linear"])
     return published[20 if d <= 35 else 50]
 
 
 def initial_chain(kernel: Kernel, d: int, stats: Any, seed: int, scale: float) -> Chain:
-    """A graph and parameters from the prior."""
+    """Return a chain that starts at a graph and parameters drawn from the prior."""
     key_graph, key_theta, key_run = jax.random.split(key_from_seed(seed), 3)
     graph = jnp.asarray(kernel.prior.sample(key_graph, d), dtype=float)
     theta = jax.tree.map(jnp.asarray, kernel.model.sample_theta(key_theta, d))
@@ -206,13 +212,14 @@ def initial_chain(kernel: Kernel, d: int, stats: Any, seed: int, scale: float) -
 
 
 def adaptation_rate(part: int, parts: int) -> float:
-    """Steps of the scale's logarithm shrink as burn-in goes on, and end with it."""
+    """Return the step size of the log scale in this part of the burn-in; it decreases linearly to zero."""
     return 0.05 * (1 - part / parts)
 
 
 def joint_posterior(
     kernel: Kernel, data: Dataset, graphs: Graphs, theta: Theta, thinning: Thinning, last: Chain
 ) -> Posterior:
+    """Return the posterior of the kept samples."""
     return Posterior(
         graphs=graphs,
         log_weights=np.zeros(len(graphs)),
@@ -234,7 +241,7 @@ def joint_posterior(
 
 
 def _state(chain: Chain, graphs: list[Any], thetas: list[Any], count: int, warmed: int) -> State:
-    """The chain, the first `count` of its samples, and how much of the burn-in is done."""
+    """Return the checkpoint state: the chain, the first `count` of its samples, and the parts of the burn-in done."""
     kept = {"graphs": np.array(graphs[:count], np.bool_)} if count else {}
     if count:
         kept |= tree_to_arrays(jax.tree.map(lambda *leaves: np.stack(leaves), *thetas[:count]), "theta")
@@ -242,6 +249,7 @@ def _state(chain: Chain, graphs: list[Any], thetas: list[Any], count: int, warme
 
 
 def _restore(found: State, like: Chain) -> tuple[Chain, list[Any], list[Any], int]:
+    """Return the chain, its samples and the parts of the burn-in done, from a checkpoint state."""
     chain, count = tree_from_arrays(like, found.arrays, "chain"), found.facts["count"]
     if not count:
         return chain, [], [], found.facts["warmed"]
@@ -255,7 +263,7 @@ def joint_mc3_batched(
     data: Sequence[Dataset], model: Model, prior: GraphPrior, *, variant: Literal["m", "g"], particles: int,
     seeds: Sequence[int], thinning: Thinning, progress: bool | None = None,
 ) -> list[Posterior]:  # fmt: skip
-    """What `joint_mc3` gives for each data set and its seed, up to rounding."""
+    """Return what `joint_mc3` returns for each data set and its seed, up to rounding; all run at once."""
     check_alike(data, seeds)
     d = data[0].nodes
     scale = initial_scale(variant, model, d)
@@ -276,16 +284,17 @@ def joint_mc3_batched(
             graphs.append(np.asarray(chains.graph) > 0.5)
             thetas.append(jax.tree.map(np.asarray, chains.theta))
             advance(thinning.thin)
-    drawn = np.stack(graphs, axis=1)
-    drawn_theta = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *thetas)
+    all_graphs = np.stack(graphs, axis=1)
+    all_thetas = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *thetas)
     last = jax.tree.map(np.asarray, chains._replace(key=()))
     return [
-        joint_posterior(kernel, one, drawn[k], member(drawn_theta, k), thinning, member(last, k))
+        joint_posterior(kernel, one, all_graphs[k], member(all_thetas, k), thinning, member(last, k))
         for k, one in enumerate(data)
     ]
 
 
 @partial(jitted, static_argnums=0)
 def _run_steps_batched(kernel: Kernel, chains: Chain, stats: Any, count: Any, adapt_rate, least_log_scale) -> Chain:
+    """Return the chains of all data sets after `count` steps."""
     several = lambda chain, stats: run_steps(kernel, chain, stats, count, adapt_rate, least_log_scale)  # noqa: E731
     return jax.vmap(several)(chains, stats)

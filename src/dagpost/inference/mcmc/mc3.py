@@ -1,8 +1,7 @@
-"""How the paper keeps samples of a single chain: a burn-in, then one sample every so many steps.
+"""Structure MCMC as the paper runs it (MC³; Madigan and York, 1995): one chain, one edge at a time, no tempering.
 
-Graphs from elsewhere, moved towards the posterior.
-
-Structure MCMC as the paper runs it: one chain, one edge at a time, no tempering (MC³; Madigan and York, 1995).
+`Thinning` is the paper's schedule, a burn-in and then one sample every `thin` steps. `equilibrate` moves given graphs
+towards the posterior with untempered chains of their own.
 """
 
 from __future__ import annotations
@@ -41,8 +40,18 @@ NEIGHBOURHOODS = ("approximate", "exact")
 
 @dataclass(frozen=True)
 class Thinning:
-    """The published numbers of steps; `neighbourhood` says whether the ratio of neighbourhood sizes is taken to be one,
-    as published, or computed."""
+    """Burn-in and thinning of a single chain; the defaults are the published ones.
+
+    Parameters
+    ----------
+    burn_in
+        Steps before the first sample is kept.
+    thin
+        Steps between samples.
+    neighbourhood
+        Whether the ratio of neighbourhood sizes in the acceptance probability is computed ("exact") or taken to be one
+        ("approximate"), as published.
+    """
 
     burn_in: int = 100_000
     thin: int = 10_000
@@ -52,28 +61,27 @@ class Thinning:
         whole_number("burn_in", self.burn_in, least=0)
         whole_number("thin", self.thin, least=1)
         if self.neighbourhood not in NEIGHBOURHOODS:
-            raise InputError(
-                f"neighbourhood={self.neighbourhood!r}: {nearest(str(self.neighbourhood), NEIGHBOURHOODS)}"
-            )
+            cure = nearest(str(self.neighbourhood), NEIGHBOURHOODS)
+            raise InputError(f"neighbourhood={self.neighbourhood!r}: {cure}")
 
     def steps(self, samples: int) -> int:
-        """Total steps."""
+        """Return the total number of steps for this many samples."""
         return self.burn_in + samples * self.thin
 
     def warm_up(self) -> list[int]:
-        """The burn-in in parts of at most `thin` steps, so that progress can be shown."""
+        """Return the burn-in in parts of at most `thin` steps, so that progress can be shown."""
         return [min(self.thin, self.burn_in - done) for done in range(0, self.burn_in, self.thin)]
 
     @property
     def info(self) -> dict[str, Any]:
-        """What a posterior says of it."""
+        """Settings as entries of `Posterior.info`."""
         return {"burn_in": self.burn_in, "thin": self.thin, "neighbourhood": self.neighbourhood}
 
-    def ended(self, kept: int, wanted: int) -> dict[str, Any]:
-        """What a posterior says of a chain that its time limit has ended; nothing of one that kept all samples."""
-        if kept == wanted:
+    def ended(self, kept: int, planned: int) -> dict[str, Any]:
+        """Return entries of `Posterior.info` for a chain that its time limit ended; none if all samples were kept."""
+        if kept == planned:
             return {}
-        text = f"The time limit ended the chain with {kept} of {wanted} samples: do not trust it, give it more time."
+        text = f"The time limit ended the chain after {kept} of {planned} samples: do not trust it, raise time_limit."
         return {"ended_by": "limit", "verdict": text}
 
 
@@ -81,8 +89,28 @@ def equilibrate(
     graphs: Graphs, moves: int, model: Model, prior: GraphPrior, stats: Statistics, key: Key,
     advance_bar: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> tuple[Graphs, int]:  # fmt: skip
-    """Each DAG after this many Metropolis moves of its own, which leave `p(G | D)` as it is, and the smallest number
-    that one has made: fewer, when the clock does not leave the time."""
+    """Move each DAG by Metropolis moves of its own, which leave `p(G | D)` invariant.
+
+    Parameters
+    ----------
+    graphs
+        DAGs to start from.
+    moves
+        Moves per DAG; fewer if the clock leaves no time for all.
+    model, prior, stats
+        Model with evidence, prior that decomposes, and statistics of the data.
+    key
+        Random key.
+    advance_bar
+        Called with the number of DAGs done.
+    section, clock
+        Checkpoint and time limit.
+
+    Returns
+    -------
+    tuple
+        The DAGs after their moves, and the smallest number of moves that one of them made.
+    """
     scoring = scorer_for(model, prior, stats, graphs.shape[-1])
     seeds = generator(key).integers(2**63, size=len(graphs))
     at_once = 2 * (os.cpu_count() or 1)
@@ -105,7 +133,7 @@ def mc3(
     data: Dataset, model: Model, prior: GraphPrior, *, particles: int, seed: int, thinning: Thinning,
     progress: bool | None = None, checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` graphs of one chain that starts at a DAG of the prior; fewer when the clock expires, at least one."""
+    """Sample `particles` graphs from one chain that starts at a draw from the prior; fewer if the clock expires."""
     clock = clock or Clock()
     stats = model.summarise(data)
     scoring = scorer_for(model, prior, stats, data.nodes)
@@ -144,6 +172,6 @@ def mc3(
 
 
 def _state(chain: dict[str, np.ndarray], graphs: list[Graph], count: int, d: int, warmed: int) -> State:
-    """The chain, the first `count` of its graphs, and how much of the burn-in is done."""
+    """Return the checkpoint state: the chain, the first `count` of its graphs, and the parts of the burn-in done."""
     kept = np.array(graphs[:count], np.bool_).reshape(count, d, d)
     return State({**chain, "graphs": kept}, {"warmed": warmed})
