@@ -46,7 +46,7 @@ def test_a_signal_saves_and_ends_the_run(number, code, tmp_path):
     finally:
         process.kill()
     assert process.returncode == code, said
-    assert "resume=True goes on" in said and "Traceback" not in said
+    assert "resume=True to continue" in said and "Traceback" not in said
     found = Checkpoint(tmp_path).load()
     assert found is not None and len(found.arrays["chain/graphs"]) > 0
 

@@ -1,8 +1,8 @@
 """The DAG bootstrap (Friedman, Goldszmidt and Wyner, 1999): one graph learned from each resampled data set.
 
-PC or GES gives an essential graph for each resample of the rows; a random DAG stands for each class.
-Unique graphs are weighted by their unnormalised posterior, as DiBS+ weighs its particles. For the linear model the
-closed-form maximum-likelihood parameters come along and `p(G, Theta, D)` weighs (the starred variants of the paper).
+PC or GES learns an essential graph from each resample of the rows; a random DAG represents each class. Unique graphs
+are weighted by their unnormalised posterior, as DiBS+ weights its particles. For the linear model the graphs get
+closed-form maximum-likelihood parameters and are weighted by `p(G, Theta, D)` (the starred variants of the paper).
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from dagpost.typing import Graph, Graphs, Theta
 
 WITHOUT_DAG = ("halve", "drop")
 LEAST_SIGNIFICANCE = 1e-12
-"""Lower levels are not tried: a resample whose graphs have no DAG down to here is dropped."""
+"""Lowest significance level tried; a resample without a DAG down to this level is dropped."""
 
 
 @dataclass(frozen=True)
 class PcSettings:
-    """How PC runs on resamples; the defaults are those of the authors' experiments.
+    """Settings of PC on resamples; the defaults are those of the authors' experiments.
 
     Parameters
     ----------
     significance
         Level of the tests at the first resample.
     without_dag
-        What happens when PC learns a graph that no DAG extends. "halve": halve the level, for this resample and all
-        later ones, and learn again. "drop": go on without the resample, at the same level.
+        What to do if the learned graph has no consistent extension. "halve": halve the level, for this resample and all
+        later ones, and learn again. "drop": drop the resample and keep the level.
     """
 
     significance: float = 0.05
@@ -62,14 +62,14 @@ class PcSettings:
             raise InputError(f"without_dag={self.without_dag!r}: {nearest(str(self.without_dag), WITHOUT_DAG)}")
 
     def levels(self, level: float) -> Iterator[float]:
-        """This level, and those to try in turn while PC learns graphs without a DAG."""
+        """Yield this level, then those to try while the learned graphs have no consistent extension."""
         yield level
         while self.without_dag == "halve" and level / 2 >= LEAST_SIGNIFICANCE:
             level /= 2
             yield level
 
     def info(self, level: float) -> dict[str, Any]:
-        """What a posterior says of PC, given the level at the end."""
+        """Return entries of `Posterior.info` about PC, given the final level."""
         return {"significance": level, "halvings": round(log2(self.significance / level))}
 
 
@@ -78,20 +78,20 @@ def bootstrap(
     pc: PcSettings | None = None, progress: bool | None = None, checkpoint: Sections | None = None,
     clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` resamples of the rows, one graph from each; resamples whose graph has no DAG in it are dropped. When
-    the clock expires, fewer resamples, at least one.
+    """Learn one graph from each of `particles` resamples of the rows; from fewer, at least one, if the clock expires.
 
-    `pc` says how PC runs; GES takes no settings, and its graphs always have a DAG.
+    Resamples whose graph has no consistent extension are dropped. `pc` holds the settings of PC; GES has none, and its
+    graphs always have an extension.
     """
     if not model.has_evidence:
-        raise InputError(f"the DAG bootstrap weighs graphs by their evidence, which {model.name!r} does not have")
+        raise InputError(f"bootstrap-{learner} needs a model with closed-form evidence, not {model.name!r}: use 'dibs'")
     if prior.constraints is not None:
         raise InputError(
-            f"bootstrap-{learner} cannot be held to prior knowledge: leave it out, or use a method that honours it, "
+            f"bootstrap-{learner} cannot be held to prior knowledge: leave the knowledge out, or use "
             "'auto', 'exact', 'dibs', 'dibs-paper', 'mc3', 'm-mc3' or 'g-mc3'"
         )
     if data.intervened.any():
-        raise InputError("PC and GES take observational data: leave out the rows with interventions, or use 'auto'")
+        raise InputError("PC and GES need observational data: remove the rows with interventions, or use 'auto'")
     rng = generator(key_from_seed(seed))
     settings = pc or PcSettings()
     level = float(settings.significance)
@@ -122,14 +122,14 @@ def bootstrap(
             state = {"done": resample + 1, "dropped": dropped, "significance": level, "rng": rng.bit_generator.state}
             section.reached(partial(_state, dict(classes), data.nodes, state))
     if not classes:
-        raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
+        raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: use more rows")
     info = {"method": f"bootstrap-{learner}", "resamples": done, "dropped": dropped}
     info |= settings.info(level) if learner == "pc" else {}
     return weighted_posterior(np.stack(list(classes.values())), data, model, prior, info)
 
 
 def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Generator) -> bool:
-    """Whether the graph has a consistent extension; a random one of a new graph goes into `classes`."""
+    """Return whether the graph has a consistent extension; for a new graph, store a random one in `classes`."""
     if essential.tobytes() not in classes:
         try:
             classes[essential.tobytes()] = consistent_extension(essential, rng)
@@ -141,7 +141,7 @@ def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Gener
 def weighted_posterior(
     graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, info: Mapping[str, Any]
 ) -> Posterior:
-    """Learned graphs, weighted by their posterior under a model; with their best parameters if it has any."""
+    """Return the graphs weighted by their posterior under a model; a linear one gets maximum-likelihood parameters."""
     theta: Theta = ()
     if isinstance(model, LinearGaussian):
         fits = [maximum_likelihood(model, graph, data.values) for graph in graphs]
@@ -154,12 +154,13 @@ def weighted_posterior(
 
 
 def _state(classes: dict[bytes, Graph], d: int, facts: dict[str, Any]) -> State:
+    """Return the checkpoint state: the learned graphs, their DAGs, and the counters."""
     essential = np.frombuffer(b"".join(classes), np.bool_).reshape(-1, d, d)
     return State({"essential": essential, "dags": np.array([*classes.values()], np.bool_).reshape(-1, d, d)}, facts)
 
 
 def maximum_likelihood(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "n d"]) -> Theta:
-    """Maximum-likelihood weights (least squares on the parents), and noise where it is unknown."""
+    """Return maximum-likelihood weights (least squares on the parents), and log noise variances if noise is learned."""
     d = graph.shape[0]
     weights, variance = np.zeros((d, d)), np.zeros(d)
     for j in range(d):

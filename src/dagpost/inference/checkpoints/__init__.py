@@ -1,4 +1,4 @@
-"""States of long runs on disk: saved at natural boundaries, continued bit for bit."""
+"""Checkpoints of long runs: states saved between units of work, from which a run continues bit for bit."""
 
 from dagpost.inference.checkpoints.checkpoint import Checkpoint
 from dagpost.inference.checkpoints.fingerprint import describe, versions

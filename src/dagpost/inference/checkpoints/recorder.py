@@ -1,8 +1,8 @@
-"""What a loop knows of checkpoints: where it was left, what it has reached, and when to stop.
+"""Recording of checkpoints during a run.
 
-Ctrl-C and SIGTERM as a note that loops read when it suits them.
-
-The run that saves itself: sections report what they have reached, the recorder decides when to write it down.
+A loop sees a `Section`: the state it was left in, a call to report boundaries at which it can be resumed, and a check
+whether to stop. A `Recorder` holds the newest state of every section and decides when to save. `catch_signals` turns
+Ctrl-C and SIGTERM into a flag that the sections check, so that a run saves its state before it ends.
 """
 
 from __future__ import annotations
@@ -23,28 +23,47 @@ from dagpost.inference.checkpoints.fingerprint import differences
 from dagpost.inference.checkpoints.state import State
 
 Snapshot = Callable[[], State]
-"""Gives a state, the same one however late it is called."""
+"""A function that returns a state, the same one however late it is called."""
 
 
 class Section:
-    """One stage of a run. As it stands it keeps nothing and never interferes: for runs without checkpoints."""
+    """One stage of a run. This base class saves nothing and never stops: it is for runs without checkpoints.
+
+    Attributes
+    ----------
+    found
+        State that the stage was left in, None if it starts from the beginning.
+    """
 
     found: State | None = None
-    """Where the stage was left, if it was begun before."""
 
     @property
     def stopping(self) -> bool:
-        """Whether the run has been told to end."""
+        """Whether the run has been asked to stop."""
         return False
 
     def reached(self, snapshot: Snapshot) -> None:
-        """A boundary: this is where the stage can be taken up again."""
+        """Report a boundary, from which the stage can be resumed.
+
+        Parameters
+        ----------
+        snapshot
+            Function that returns the state at the boundary, called only if it is saved.
+        """
 
     def check(self) -> None:
-        """Between boundaries: end here if told to; the state of the last boundary is saved."""
+        """Stop between boundaries if asked to; the state of the last boundary is saved."""
 
     def parts(self, total: int, clock: Clock | None = None) -> Iterator[int]:
-        """An amount of work in parts that are short enough to be interrupted in between; they end with the clock."""
+        """Yield an amount of work in parts short enough to be interrupted in between.
+
+        Parameters
+        ----------
+        total
+            Amount of work, such as a number of steps.
+        clock
+            Time limit; the parts end when it expires.
+        """
         if clock is not None and clock.limit is not None:
             yield from Pace().parts(total, clock)
         elif total > 0:
@@ -52,16 +71,19 @@ class Section:
 
 
 NULL_SECTION = Section()
+"""Section of a run without checkpoints."""
 
 
 class Sections(Protocol):
-    """Who hands out sections."""
+    """Factory of sections."""
 
-    def section(self, name: str) -> Section: ...
+    def section(self, name: str) -> Section:
+        """Return the section of this name."""
+        ...
 
 
 def section_of(sections: Sections | None, name: str) -> Section:
-    """The stage of this name, of a run that may have no checkpoints."""
+    """Return the section of this name; `NULL_SECTION` if `sections` is None."""
     return NULL_SECTION if sections is None else sections.section(name)
 
 
@@ -69,7 +91,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was told to end and has saved its state first; `exit_code` is 130 after Ctrl-C, 143 after SIGTERM."""
+    """Raised when a signal stops a run, after its state is saved.
+
+    Attributes
+    ----------
+    exit_code
+        130 after Ctrl-C, 143 after SIGTERM.
+    """
 
     def __init__(self, message: str, number: int = signal.SIGINT):
         super().__init__(message)
@@ -77,16 +105,16 @@ class Interrupted(KeyboardInterrupt):
 
 
 class CaughtSignal:
-    """The number of the signal that came, or 0."""
+    """Number of the signal caught, or 0."""
 
     number: int = 0
 
 
 @contextmanager
 def catch_signals() -> Iterator[CaughtSignal]:
-    """Signals are noted instead of ending the process; a second one does what it always did.
+    """Record the first signal instead of ending the process; a second one has its usual effect.
 
-    Handlers can be set in the main thread only: elsewhere signals stay as they are. So do ignored ones.
+    Handlers can be set in the main thread only; in other threads signals keep their handlers. So do ignored signals.
     """
     caught = CaughtSignal()
     before = {}
@@ -110,7 +138,19 @@ def catch_signals() -> Iterator[CaughtSignal]:
 
 
 class Recorder:
-    """Holds the newest snapshot of every section, and writes all of them together."""
+    """Holds the newest snapshot of every section and saves all of them in one state.
+
+    Parameters
+    ----------
+    checkpoint
+        Folder to save to.
+    fingerprint
+        Description of the run, saved with the state.
+    found
+        States by section to resume from; empty for a new run.
+    caught
+        Flag of a signal that asks the run to stop.
+    """
 
     def __init__(
         self, checkpoint: Checkpoint, fingerprint: dict[str, Any], found: dict[str, State], caught: CaughtSignal
@@ -121,27 +161,27 @@ class Recorder:
         self.unsaved = False
 
     def section(self, name: str) -> Section:
-        """One stage of the run, with the state that it was left in."""
+        """Return the section of this name, with the state that it was left in."""
         return _RecordedSection(self, name, self.found.get(name))
 
     def reached(self, name: str, snapshot: Snapshot) -> None:
-        """A section is at a boundary: save if it is time to, end if told to."""
+        """Record the boundary of a section; save if it is time to, stop if a signal was caught."""
         self.latest[name], self.unsaved = snapshot, True
         self.check()
         if time.monotonic() - self.saved_at >= self.checkpoint.every:
             self.save()
 
     def check(self) -> None:
-        """End the run if a signal asked for it, with the last boundary saved."""
+        """Save the last boundary and stop the run if a signal was caught."""
         if self.caught.number:
             self.save()
-            where = f"the state is in '{self.checkpoint.folder}': the same call with resume=True goes on"
+            where = f"the state is in '{self.checkpoint.folder}': repeat the call with resume=True to continue"
             raise Interrupted(
                 f"interrupted; {where if self.latest else 'there was no state to save yet'}", self.caught.number
             )
 
     def save(self) -> None:
-        """Write the newest states; a run does not end because a disk is full."""
+        """Save the newest states; if that fails, as on a full disk, warn and continue."""
         if not self.unsaved:
             return
         try:
@@ -151,7 +191,7 @@ class Recorder:
             self.unsaved = False
         except OSError as error:
             warnings.warn(
-                f"no state saved in '{self.checkpoint.folder}' ({error.strerror or error}): the one before stays",
+                f"cannot save to '{self.checkpoint.folder}' ({error.strerror or error}): the state before is kept",
                 CheckpointWarning,
                 stacklevel=2,
             )
@@ -159,6 +199,8 @@ class Recorder:
 
 
 class _RecordedSection(Section):
+    """A section that reports to a recorder."""
+
     def __init__(self, recorder: Recorder, name: str, found: State | None):
         self.recorder, self.name, self.found = recorder, name, found
         self.pace = Pace()
@@ -179,7 +221,17 @@ class _RecordedSection(Section):
 
 @contextmanager
 def recording(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> Iterator[Recorder]:
-    """A recorder for one run; however the run ends, its last boundary is saved."""
+    """Provide a recorder for one run; however the run ends, its last boundary is saved.
+
+    Parameters
+    ----------
+    checkpoint
+        Folder to save to and resume from.
+    fingerprint
+        Description of the run; resuming requires the same one.
+    resume
+        Whether to continue from the state in the folder; without it the folder must have none.
+    """
     with checkpoint.locked():
         found = _load_sections(checkpoint, fingerprint, resume)
         with catch_signals() as caught:
@@ -191,11 +243,12 @@ def recording(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool)
 
 
 def _load_sections(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> dict[str, State]:
+    """Return the states to resume from, by section; empty if the run starts from the beginning."""
     if not resume:
         if checkpoint.exists:
             raise InputError(
                 f"'{checkpoint.folder}' holds the checkpoint of a run: resume it (resume=True), "
-                "delete it, or give another folder"
+                "delete it, or use another folder"
             )
         return {}
     state = checkpoint.load()
@@ -206,19 +259,21 @@ def _load_sections(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: 
             stacklevel=2,
         )
         return {}
-    apart = list(differences(state.facts["fingerprint"], fingerprint))
-    if apart:
-        raise InputError(f"the checkpoint in '{checkpoint.folder}' is of another run: {'; '.join(apart)}")
+    changes = list(differences(state.facts["fingerprint"], fingerprint))
+    if changes:
+        raise InputError(f"the checkpoint in '{checkpoint.folder}' belongs to another run: {'; '.join(changes)}")
     return _split_sections(state)
 
 
 def _merge_sections(states: dict[str, State], fingerprint: dict[str, Any]) -> State:
+    """Return one state that holds those of all sections."""
     arrays = {f"{name}/{key}": array for name, state in states.items() for key, array in state.arrays.items()}
     facts = {name: state.facts for name, state in states.items()}
     return State(arrays, {"fingerprint": fingerprint, "sections": facts})
 
 
 def _split_sections(state: State) -> dict[str, State]:
+    """Return the states by section; the inverse of `_merge_sections`."""
     out = {name: State({}, facts) for name, facts in state.facts["sections"].items()}
     for key, array in state.arrays.items():
         name, rest = key.split("/", 1)

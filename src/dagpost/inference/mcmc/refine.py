@@ -267,8 +267,11 @@ def run_block(
 
 
 def usable_block(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
-    """Return the block to use if the clock expired within `block`, whose batches have `rounds` rounds: `block` if half of
-    it is done, otherwise joined with the one before, whose shorter batches are merged to about the same length."""
+    """Return the block to use if the clock expired within `block`, whose batches have `rounds` rounds.
+
+    It is `block` if half of it is done, otherwise both blocks joined, the shorter batches of the earlier one merged to
+    about the same length.
+    """
     if before is None or batches_of(block) >= BATCHES // 2:
         return block
     earlier, its_rounds = before

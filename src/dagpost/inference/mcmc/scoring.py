@@ -176,11 +176,12 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
     """Return how to score families of this model under this prior."""
     if not model.has_evidence:
         raise InputError(
-            f"the model {model.name!r} has no closed-form evidence, so it cannot be sampled over graphs alone: use 'dibs', 'm-mc3' or 'g-mc3'"
+            f"the model {model.name!r} has no closed-form evidence, which MCMC over graphs needs: "
+            "use 'dibs', 'm-mc3' or 'g-mc3'"
         )
     if not prior.decomposes:
         raise InputError(
-            f"the prior {prior.name!r} does not decompose by column, so MCMC over graphs cannot use it: use 'dibs'"
+            f"the prior {prior.name!r} does not decompose by column, which MCMC over graphs needs: use 'dibs'"
         )
     table, columns = model.evidence_table(stats), prior.column_table(d)
     compiled = table is not None and columns is not None
