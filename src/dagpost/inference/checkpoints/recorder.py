@@ -191,7 +191,7 @@ class Recorder:
             self.unsaved = False
         except OSError as error:
             warnings.warn(
-                f"cannot save to '{self.checkpoint.folder}' ({error.strerror or error}): the state before is kept",
+                f"cannot save to '{self.checkpoint.folder}' ({error.strerror or error}): the previous state is kept",
                 CheckpointWarning,
                 stacklevel=2,
             )
