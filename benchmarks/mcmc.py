@@ -16,8 +16,8 @@ from dibs_lib import simulated
 import dagpost as dp
 from dagpost.graphs import is_acyclic
 from dagpost.inference.mcmc.diagnostics import diagnose
-from dagpost.inference.mcmc.ensembles import advance, forget, recipe, start
-from dagpost.inference.mcmc.refine import BATCHES, adapted_ladder, hottest_level, run_block, standard_recipe
+from dagpost.inference.mcmc.ensembles import advance, recipe, reset_counters, start
+from dagpost.inference.mcmc.refine import BATCHES, adapt_ladder, hottest_level, run_block, standard_recipe
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
 
@@ -90,13 +90,13 @@ def main() -> None:
     print("effective samples a second (two cores, 4 ensembles; the worst edge; the log posterior)")
     empty = np.zeros((1, d, d), dtype=bool)
     for name, moves in recipes.items():
-        heats, at_levels = adapted_ladder(empty, scoring, moves, np.arange(4), hottest_level(d, options.rows))
+        heats, at_levels = adapt_ladder(empty, scoring, moves, np.arange(4), hottest_level(d, options.rows))
         ensembles = [start(graphs, scoring, seed) for seed, graphs in enumerate(at_levels)]
         started = time.perf_counter()
         run_block(ensembles, scoring, heats, moves, 5)
         rounds = max(5, round(5 * options.seconds / (time.perf_counter() - started)))
         run_block(ensembles, scoring, heats, moves, rounds)
-        forget(ensembles)
+        reset_counters(ensembles)
         started = time.perf_counter()
         block = run_block(ensembles, scoring, heats, moves, rounds)
         took = time.perf_counter() - started

@@ -93,7 +93,7 @@ MUTANTS = [
     ("priors/informed.py", "jnp.any(~present & required)", "jnp.any(present & required)", "priors/test_informed.py"),
     ("priors/knowledge.py", "if earlier < later:", "if earlier > later:", "priors/test_knowledge.py"),
     ("priors/constraints.py", "np.where(self.required, np.inf, scores)", "scores", "priors/test_knowledge.py"),
-    ("inference/dibs/target.py", "return of_free_edges(gradient, target.known)", "return gradient", "inference/dibs/test_knowledge.py"),
+    ("inference/dibs/target.py", "return mask_certain_edges(gradient, target.known)", "return gradient", "inference/dibs/test_knowledge.py"),
     ("inference/dibs/latent.py", "jnp.where(known.free, graph, jnp.asarray(known.required, dtype=graph.dtype))", "jnp.where(known.allowed, graph, 0.0)", "inference/dibs/test_knowledge.py"),
     ("inference/mcmc/joint.py", "graph * (1 - detour)", "graph", "inference/mcmc/test_joint.py"),
     ("metrics.py", "np.where(undirected, as_read, essential)", "essential", "inference/bootstrap/test_resampling.py"),

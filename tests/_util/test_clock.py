@@ -12,7 +12,7 @@ import dagpost as dp
 from dagpost._util import clock as module
 from dagpost._util.clock import Clock, Pace
 from dagpost.errors import InputError
-from dagpost.inference.mcmc.refine import BATCHES, Block, ended_early
+from dagpost.inference.mcmc.refine import BATCHES, Block, usable_block
 
 
 @pytest.fixture
@@ -101,12 +101,12 @@ def test_what_counts_of_a_block_that_was_cut_short():
         return Block(np.zeros((2, batches, 3, 3), bool), np.zeros((2, batches)), np.full((2, batches, 3, 3), value))
 
     late = block(1.0, BATCHES // 2)
-    assert ended_early((block(0.0, BATCHES), 5), late, 10) is late
-    both = ended_early((block(0.0, BATCHES), 5), block(1.0, 5), 10)
+    assert usable_block((block(0.0, BATCHES), 5), late, 10) is late
+    both = usable_block((block(0.0, BATCHES), 5), block(1.0, 5), 10)
     assert both.frequencies.shape[1] == BATCHES // 2 + 5  # two short batches make one long one
     assert both.frequencies.mean() == pytest.approx(5 / 25)
     first = block(1.0, 3)
-    assert ended_early(None, first, 5) is first
+    assert usable_block(None, first, 5) is first
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "soon"])

@@ -196,7 +196,7 @@ def test_evolution_draws_what_the_history_saw():
     np.testing.assert_allclose(ax.lines[1].get_ydata(), history.beta)
     ax = dp.plot.evolution(history, show="particles")
     assert len(ax.lines) == 5 + 3
-    with pytest.raises(dp.InputError, match="saw no step"):
+    with pytest.raises(dp.InputError, match="recorded no DiBS step"):
         dp.plot.evolution(dp.History())
     with pytest.raises(dp.InputError, match="did you mean 'particles'"):
         dp.plot.evolution(history, show="particle")

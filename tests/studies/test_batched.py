@@ -56,5 +56,5 @@ def test_a_failure_is_told_for_the_task_that_failed(monkeypatch):
     def refuse(data, *arguments, **options):
         return [InputError("no such luck") for _ in data]
 
-    monkeypatch.setattr("dagpost.studies.batched.infer_together", refuse)
+    monkeypatch.setattr("dagpost.studies.batched.infer_batched", refuse)
     assert [r["failed"] for _, r in batched(5)(tasks)] == ["InputError: no such luck"] * 2

@@ -1,4 +1,4 @@
-"""What a run looked like on the way: a callback that remembers what it saw."""
+"""`History`: a callback that records the course of a run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from dagpost.inference.dibs import Snapshot
 from dagpost.inference.mcmc.refine import ChainSnapshot
 
 TOP = 12
-"""Edges whose course a summary keeps."""
+"""Number of edges in a summary."""
 
 
 class History:
-    """Collects the state of DiBS at intervals: `dp.fit(..., callback=history, every=10)`.
+    """Records the state of DiBS at intervals: `dp.fit(..., callback=history, every=10)`.
 
-    Looking on changes nothing about the result. Arrays have one row for each snapshot. With "auto", what its chains
-    said of themselves is in `chains`. A resumed run is seen from where it was taken up.
+    Recording does not change the result. Arrays have one row per snapshot. A resumed run is recorded from where it was
+    resumed.
+
+    Attributes
+    ----------
+    chains
+        Snapshots of the chains of "auto", with their diagnostics.
 
     >>> import dagpost as dp
     >>> history = dp.History()
@@ -34,15 +39,15 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._seen: list[dict[str, Any]] = []
+        self._snapshots: list[dict[str, Any]] = []
         self.chains: list[ChainSnapshot] = []
 
     def __call__(self, snapshot: Snapshot | ChainSnapshot) -> None:
-        """Remember a snapshot; of the particles only what the arrays below hold."""
+        """Record a snapshot; of the particles, only what the properties below return."""
         if isinstance(snapshot, ChainSnapshot):
             self.chains.append(snapshot)
             return
-        self._seen.append(
+        self._snapshots.append(
             {
                 "step": snapshot.step,
                 "alpha": snapshot.alpha,
@@ -54,17 +59,18 @@ class History:
         )
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._snapshots)
 
     def __repr__(self) -> str:
         return f"History({len(self)} snapshots of DiBS, {len(self.chains)} of chains)"
 
     def _column(self, name: str) -> np.ndarray:
-        return np.array([seen[name] for seen in self._seen])
+        """Return one recorded value per snapshot."""
+        return np.array([snapshot[name] for snapshot in self._snapshots])
 
     @property
     def steps(self) -> Int[np.ndarray, " t"]:
-        """Steps done at each snapshot."""
+        """Step of each snapshot."""
         return self._column("step")
 
     @property
@@ -74,12 +80,12 @@ class History:
 
     @property
     def beta(self) -> Float[np.ndarray, " t"]:
-        """Weight of the penalty on cycles."""
+        """Weight of the acyclicity penalty."""
         return self._column("beta")
 
     @property
     def cyclic(self) -> Int[np.ndarray, " t"]:
-        """Particles whose graph has a cycle."""
+        """Number of particles whose graph has a cycle."""
         return self._column("cyclic")
 
     @property
@@ -89,23 +95,42 @@ class History:
 
     @property
     def expected_edges(self) -> Float[np.ndarray, " t"]:
-        """Sum of these."""
+        """Expected number of edges: the sum of the edge probabilities."""
         return self.edge_probabilities.sum(axis=(1, 2))
 
     @property
     def particle_edges(self) -> Int[np.ndarray, "t m"]:
-        """Edges in the graph of every particle."""
+        """Number of edges in the graph of every particle."""
         return self._column("sizes")
 
     def frame(self) -> pd.DataFrame:
-        """A table with one row for each snapshot."""
+        """Return a table with one row per snapshot.
+
+        Returns
+        -------
+        pd.DataFrame
+            Columns step, alpha, beta, cyclic and expected_edges.
+        """
         columns = {name: getattr(self, name) for name in ("alpha", "beta", "cyclic", "expected_edges")}
         return pd.DataFrame({"step": self.steps, **columns})
 
     def summary(self, names: Sequence[str], top: int = TOP) -> dict[str, Any]:
-        """The course as plain values, of the edges that were most probable in the end; `dp.plot.evolution` draws it."""
+        """Return the recorded course as plain values, which `dp.plot.evolution` plots.
+
+        Parameters
+        ----------
+        names
+            Names of the nodes.
+        top
+            Number of edges to include, those with the highest final probability.
+
+        Returns
+        -------
+        dict
+            Lists by name; "edges" holds cause, effect and probabilities of each edge.
+        """
         if not len(self):
-            raise InputError("this history saw no step of DiBS: give it to dp.fit(..., callback=history)")
+            raise InputError("this history has recorded no DiBS step: pass it to dp.fit(..., callback=history)")
         course = self.edge_probabilities
         chosen = np.argsort(-course[-1], axis=None, kind="stable")[:top]
         pairs = [divmod(int(edge), course.shape[1]) for edge in chosen]

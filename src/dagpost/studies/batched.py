@@ -10,9 +10,9 @@ import jax
 
 from dagpost.data import Dataset
 from dagpost.errors import AllCyclic, InputError, RunError
-from dagpost.inference.dibs import Snapshot, default_settings, infer_together, paper_settings
+from dagpost.inference.dibs import Snapshot, default_settings, infer_batched, paper_settings
 from dagpost.inference.dibs.together import Outcome
-from dagpost.inference.mcmc.joint import joint_mc3_together
+from dagpost.inference.mcmc.joint import joint_mc3_batched
 from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.posterior import Posterior
 from dagpost.priors import as_prior
@@ -117,7 +117,7 @@ def _run_dibs(requests: Sequence[FitRequest], seen: list[list[Snapshot]]) -> Seq
     watch: dict[str, Any] = {}
     if "record" in run:
         watch = {"callback": lambda number, snapshot: seen[number].append(snapshot), "watched": run["record"]}
-    return infer_together(
+    return infer_batched(
         [one.data for one in requests], model, as_prior(prior), settings, seeds=[one.seed for one in requests],
         particles=particles, method=run["method"], progress=False, **watch,
     )  # fmt: skip
@@ -128,7 +128,7 @@ def _run_joint_mc3(requests: Sequence[FitRequest]) -> Sequence[Outcome]:
     _, run, prior, _ = requests[0]
     options = options_of(run)
     particles = options.pop("particles")
-    return joint_mc3_together(
+    return joint_mc3_batched(
         [one.data for one in requests], model_of(run), as_prior(prior), seeds=[one.seed for one in requests],
         variant=JOINT[run["method"]], particles=particles, thinning=Thinning(**options), progress=False,
     )  # fmt: skip

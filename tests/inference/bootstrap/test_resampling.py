@@ -10,7 +10,7 @@ from dagpost.errors import InputError
 from dagpost.graphs import all_dags, essential_graph
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.bootstrap.pc import pc_search
-from dagpost.inference.bootstrap.resampling import LEAST_SIGNIFICANCE, most_likely
+from dagpost.inference.bootstrap.resampling import LEAST_SIGNIFICANCE, maximum_likelihood
 from dagpost.posterior import Posterior, log_joint_of
 from tests.digests import digest
 
@@ -54,7 +54,7 @@ def test_linear_models_get_maximum_likelihood_parameters():
             fit = LinearRegression(fit_intercept=False).fit(SIM.train.values[:, parents], SIM.train.values[:, j])
             assert theta[parents, j] == pytest.approx(fit.coef_)
     assert (theta[~graph] == 0).all()
-    unknown = most_likely(dp.LinearGaussian(noise_variance=None), graph, SIM.train.values)
+    unknown = maximum_likelihood(dp.LinearGaussian(noise_variance=None), graph, SIM.train.values)
     assert unknown.log_variance.shape == (5,)
 
 

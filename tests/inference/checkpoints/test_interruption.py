@@ -10,7 +10,7 @@ import time
 import pytest
 
 from dagpost.inference.checkpoints import Checkpoint
-from dagpost.inference.checkpoints.recorder import SIGNALS, noted_signals
+from dagpost.inference.checkpoints.recorder import SIGNALS, catch_signals
 
 ENDLESS = """
 import signal
@@ -46,19 +46,19 @@ def test_a_signal_saves_and_ends_the_run(number, code, tmp_path):
     finally:
         process.kill()
     assert process.returncode == code, said
-    assert "resume=True goes on" in said and "Traceback" not in said
+    assert "resume=True to continue" in said and "Traceback" not in said
     found = Checkpoint(tmp_path).load()
     assert found is not None and len(found.arrays["chain/graphs"]) > 0
 
 
 def test_handlers_are_restored():
     before = [signal.getsignal(s) for s in SIGNALS]
-    with noted_signals() as note:
+    with catch_signals() as caught:
         assert [signal.getsignal(s) for s in SIGNALS] != before
         os.kill(os.getpid(), signal.SIGTERM)
-        assert note.number == signal.SIGTERM
+        assert caught.number == signal.SIGTERM
         assert [signal.getsignal(s) for s in SIGNALS] == before  # a second signal ends the process
-    with pytest.raises(ZeroDivisionError), noted_signals():
+    with pytest.raises(ZeroDivisionError), catch_signals():
         raise ZeroDivisionError
     assert [signal.getsignal(s) for s in SIGNALS] == before
 
@@ -66,7 +66,7 @@ def test_handlers_are_restored():
 def test_ignored_signals_stay_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with noted_signals():
+        with catch_signals():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -77,7 +77,7 @@ def test_other_threads_leave_handlers_alone():
     seen = []
 
     def work():
-        with noted_signals():
+        with catch_signals():
             seen.append([signal.getsignal(s) for s in SIGNALS])
 
     thread = threading.Thread(target=work)

@@ -4,7 +4,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.errors import InputError, RunError
-from dagpost.inference.dibs import infer, infer_together, paper_settings
+from dagpost.inference.dibs import infer, infer_batched, paper_settings
 from dagpost.models import as_model
 
 PRIOR = dp.ErdosRenyi()
@@ -16,7 +16,7 @@ def test_together_is_as_alone(name):
     model = as_model(name)
     settings = paper_settings(model, 4, steps=8, cyclic="repair")
     seen = []
-    together = infer_together(
+    together = infer_batched(
         SETS, model, PRIOR, settings, seeds=[5, 6], particles=3, callback=lambda k, s: seen.append((k, s.step)),
         watched=(5, 8),
     )  # fmt: skip
@@ -33,7 +33,7 @@ def test_together_is_as_alone(name):
 def test_one_that_fails_leaves_the_others():
     model = as_model("linear")
     settings = paper_settings(model, 4, steps=1, cyclic="drop")
-    outcomes = infer_together(SETS * 3, model, PRIOR, settings, seeds=range(6), particles=1)
+    outcomes = infer_batched(SETS * 3, model, PRIOR, settings, seeds=range(6), particles=1)
     failed = [isinstance(one, InputError | RunError) for one in outcomes]
     assert any(failed) and not all(failed)
 
@@ -41,4 +41,4 @@ def test_one_that_fails_leaves_the_others():
 def test_sets_of_different_shapes_are_refused():
     other = dp.simulate(nodes=4, observations=20, seed=1, interventional_sets=0).train
     with pytest.raises(InputError, match="one shape"):
-        infer_together([SETS[0], other], as_model("bge"), PRIOR, paper_settings(as_model("bge"), 4), seeds=[0, 1])
+        infer_batched([SETS[0], other], as_model("bge"), PRIOR, paper_settings(as_model("bge"), 4), seeds=[0, 1])

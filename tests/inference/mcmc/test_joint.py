@@ -8,7 +8,7 @@ import pytest
 import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags
-from dagpost.inference.mcmc.joint import joint_mc3, joint_mc3_together, possible, propose
+from dagpost.inference.mcmc.joint import joint_mc3, joint_mc3_batched, propose, valid_edits
 from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.inference.mcmc.structure import neighbours, structure_of
 
@@ -16,7 +16,7 @@ from dagpost.inference.mcmc.structure import neighbours, structure_of
 @pytest.mark.parametrize("d", [3, 4])
 def test_possible_edits_are_all_neighbours(d):
     graphs = all_dags(d)
-    counts = jax.vmap(lambda g: possible(g).sum())(jnp.asarray(graphs, dtype=float))
+    counts = jax.vmap(lambda g: valid_edits(g).sum())(jnp.asarray(graphs, dtype=float))
     assert np.asarray(counts).astype(int).tolist() == [neighbours(structure_of(g)) for g in graphs]
 
 
@@ -65,7 +65,7 @@ def test_together_is_as_alone(variant):
     """Few steps, so that rounding has no time to grow."""
     sets = [dp.simulate(nodes=4, observations=30, seed=seed, interventional_sets=0).train for seed in (1, 2, 3)]
     common = {"variant": variant, "particles": 3, "thinning": Thinning(burn_in=50, thin=10)}
-    together = joint_mc3_together(sets, dp.LinearGaussian(), dp.ErdosRenyi(), seeds=(5, 6, 7), **common)
+    together = joint_mc3_batched(sets, dp.LinearGaussian(), dp.ErdosRenyi(), seeds=(5, 6, 7), **common)
     for data, seed, one in zip(sets, (5, 6, 7), together):
         alone = joint_mc3(data, dp.LinearGaussian(), dp.ErdosRenyi(), seed=seed, **common)
         assert np.array_equal(one.graphs, alone.graphs)
@@ -80,6 +80,6 @@ def test_together_is_as_alone(variant):
 def test_sets_of_different_shapes_are_refused():
     sets = [dp.simulate(nodes=4, observations=n, seed=1, interventional_sets=0).train for n in (20, 30)]
     with pytest.raises(InputError, match="one shape"):
-        joint_mc3_together(
+        joint_mc3_batched(
             sets, dp.LinearGaussian(), dp.ErdosRenyi(), seeds=(0, 1), variant="m", particles=2, thinning=Thinning()
         )

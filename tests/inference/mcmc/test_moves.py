@@ -7,7 +7,7 @@ from scipy.stats import chi2
 
 import dagpost as dp
 from dagpost.graphs import all_dags
-from dagpost.inference.mcmc.ensembles import KINDS, advance, forget, recipe, start
+from dagpost.inference.mcmc.ensembles import KINDS, advance, recipe, reset_counters, start
 from dagpost.inference.mcmc.parent_sets import BLOCK
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
@@ -95,7 +95,7 @@ def test_gibbs_moves_with_many_parents(kind):
     chains = [start(np.zeros((1, 9, 9), dtype=bool), scoring, seed) for seed in range(4)]
     steps = recipe(pair=60, **{kind: 60})
     advance(chains, scoring, [1.0], steps, 200)
-    forget(chains)
+    reset_counters(chains)
     advance(chains, scoring, [1.0], steps, 3000)
     found = np.mean([chain.occupancy for chain in chains], axis=0) / 3000
     assert found == pytest.approx(exact.edge_marginals, abs=0.03)
@@ -127,7 +127,7 @@ def test_tempered_levels_each_have_their_distribution():
     graphs, exact = exact_probabilities(model, prior, stats, 3)
     ensembles = [start(np.zeros((4, 3, 3), dtype=bool), scoring, seed) for seed in range(4)]
     advance(ensembles, scoring, heats, recipe(pair=30), 50)
-    forget(ensembles)
+    reset_counters(ensembles)
     drawn = advance(ensembles, scoring, heats, recipe(pair=30), 5000).graphs
     assert p_value(counts_of(drawn.reshape(-1, 3, 3), graphs), exact) > 1e-3
     occupancy = np.mean([e.occupancy / 5000 for e in ensembles], axis=0)

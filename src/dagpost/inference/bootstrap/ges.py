@@ -1,7 +1,7 @@
 """Greedy equivalence search (GES; Chickering, 2002) with BIC: the essential graph that no single step improves.
 
-A step inserts or deletes the edge `x -> y` in some DAG of the class. Which DAGs, is said by a clique of undirected
-neighbours of `y` that are taken to be its parents too. First edges are inserted while that helps, then deleted.
+A step inserts or deletes the edge `x -> y` in some DAG of the class. A clique of undirected neighbours of `y`, taken to
+be its parents too, selects that DAG. Edges are inserted while the score improves, then deleted.
 """
 
 from __future__ import annotations
@@ -17,22 +17,37 @@ from dagpost.typing import Graph
 
 
 def greedy_search(values: Float[np.ndarray, "n d"]) -> Graph:
-    """The essential graph that GES finds; undirected edges in both directions."""
+    """Return the essential graph that GES finds.
+
+    Parameters
+    ----------
+    values
+        Rows of observational data.
+
+    Returns
+    -------
+    Graph
+        Adjacency matrix, (d, d); an undirected edge is set in both directions.
+    """
     covariance = np.atleast_2d(np.cov(values.T, ddof=0))
     return _search(covariance, values.shape[0])
 
 
 class Scratch(NamedTuple):
-    factor: np.ndarray  # (d, d) of a Cholesky decomposition
+    """Memory that the search reuses."""
+
+    factor: np.ndarray  # (d, d) Cholesky factor
     solved: np.ndarray  # (d,)
     family: np.ndarray  # (d,) parents of y: its directed ones, then the clique
     pool: np.ndarray  # (d,) neighbours that may join the clique
-    chosen: np.ndarray  # (d,) places in the pool
+    chosen: np.ndarray  # (d,) positions in the pool
     queue: np.ndarray  # (d,)
     seen: np.ndarray  # (d,) bool
 
 
 class Step(NamedTuple):
+    """Insertion or deletion of x -> y, and its gain in BIC."""
+
     gain: float
     x: int
     y: int
@@ -40,6 +55,7 @@ class Step(NamedTuple):
 
 @njit(cache=True)
 def _search(covariance, rows):
+    """Return the essential graph after the insertion and the deletion phase."""
     d = covariance.shape[0]
     graph = np.zeros((d, d), dtype=np.bool_)
     nodes = np.empty((4, d), dtype=np.int64)
@@ -54,7 +70,7 @@ def _search(covariance, rows):
 
 @njit(cache=True)
 def _improve(graph, covariance, rows, inserting, scratch):
-    """Take the step that gains most; False if none gains anything."""
+    """Apply the step with the largest gain; return False if no gain is positive."""
     d = graph.shape[0]
     best, clique = Step(0.0, -1, -1), np.zeros(d, dtype=np.bool_)
     for x in range(d):
@@ -67,7 +83,7 @@ def _improve(graph, covariance, rows, inserting, scratch):
     x, y = best.x, best.y
     for z in range(d):
         if z == x or not (graph[z, y] and graph[y, z]):
-            continue  # only undirected neighbours of y get a direction
+            continue  # only edges to undirected neighbours of y get a direction
         if inserting and clique[z]:
             graph[y, z] = False
         elif not inserting and not clique[z] and (graph[x, z] or graph[z, x]):
@@ -77,15 +93,16 @@ def _improve(graph, covariance, rows, inserting, scratch):
     graph[x, y] = inserting
     graph[y, x] = False
     if not complete(graph):
-        raise RuntimeError("a valid step leads to a class of DAGs")
+        raise RuntimeError("GES: a step led to a graph without consistent extension; this is a bug")
     return True
 
 
 @njit(cache=True)
 def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratch):
-    """The best step so far, or a better one with these ends; `clique` is changed along with it.
+    """Return the better of `best` and the best step for x -> y; `clique` is updated with it.
 
-    Inserting, the clique holds all neighbours of y adjacent to x, and others; deleting, some of those adjacent to x.
+    For insertion the clique holds all undirected neighbours of y adjacent to x, and others; for deletion, some of those
+    adjacent to x.
     """
     family, pool, chosen = scratch.family, scratch.pool, scratch.chosen
     d = graph.shape[0]
@@ -106,7 +123,7 @@ def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratc
             elif near or inserting:
                 pool[many] = z
                 many += 1
-    depth, following = 0, 0  # every clique once: places in the pool ascend
+    depth, following = 0, 0  # each clique once: positions in the pool ascend
     while True:
         gain = _gain(x, y, family, size, covariance, rows, scratch)
         if not inserting:
@@ -116,7 +133,7 @@ def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratc
             clique[:] = False
             for a in range(parents, size):
                 clique[family[a]] = True
-        while True:  # to the next clique
+        while True:  # find the next clique
             while following < many and not _adjacent_to_all(pool[following], family, parents, size, graph):
                 following += 1
             if following < many:
@@ -131,6 +148,7 @@ def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratc
 
 @njit(cache=True)
 def _adjacent_to_all(z, family, first, end, graph):
+    """Return whether z is adjacent to all of family[first:end]."""
     missing = 0
     for a in range(first, end):
         missing += not (graph[z, family[a]] or graph[family[a], z])
@@ -139,7 +157,7 @@ def _adjacent_to_all(z, family, first, end, graph):
 
 @njit(cache=True)
 def _separated(start, end, family, first, size, graph, scratch):
-    """Whether each path from start to end along directed and undirected edges meets the clique."""
+    """Return whether every path from start to end along directed and undirected edges passes through the clique."""
     seen, queue = scratch.seen, scratch.queue
     seen[:] = False
     for a in range(first, size):
@@ -162,10 +180,10 @@ def _separated(start, end, family, first, size, graph, scratch):
 
 @njit(cache=True)
 def _gain(x, y, family, size, covariance, rows, scratch):
-    """BIC of y with x and a family as parents, less that with the family alone.
+    """Return the BIC of y with x and a family as parents, minus that with the family alone.
 
-    With `L L^T` the covariance of the parents, x last, and `b = L^-1 cov(parents, y)`, what is left of y's variance is
-    `var(y) - sum_a b_a^2`: `gain = -n/2 log(left with x / left without) - 1/2 log n`.
+    With `L L^T` the covariance of the parents, x last, and `b = L^-1 cov(parents, y)`, the residual variance of y is
+    `var(y) - sum_a b_a^2`, and `gain = -n/2 log(residual with x / residual without) - 1/2 log n`.
     """
     factor, solved = scratch.factor, scratch.solved
     left = without = covariance[y, y]
@@ -178,7 +196,7 @@ def _gain(x, y, family, size, covariance, rows, scratch):
                 rest -= factor[a, e] * factor[c, e]
             if c < a:
                 factor[a, c] = rest / factor[c, c]
-            else:  # a parent that the others determine adds nothing
+            else:  # a parent that is a linear function of the others adds nothing
                 factor[a, a] = np.sqrt(rest) if rest > 1e-12 * covariance[u, u] else np.inf
         rest = covariance[u, y]
         for e in range(a):

@@ -1,17 +1,17 @@
 """The PC algorithm (Spirtes and Glymour, 1991) with Fisher's z: edges that no test separates, then directions.
 
-1. Skeleton. From the complete graph, the edge `x - y` goes if `x` and `y` are independent given some set of `size`
-   neighbours of `x` or of `y`, for size 0, 1, 2, … Neighbours are those at the beginning of a size ("PC-stable",
+1. Skeleton. From the complete graph, remove the edge `x - y` if `x` and `y` are independent given some set of `size`
+   neighbours of `x` or of `y`, for size 0, 1, 2, … Neighbours are those at the start of each size ("PC-stable",
    Colombo and Maathuis, 2014), so the skeleton does not depend on the order of the columns. The separators of a pair
    are all nodes of all sets of that size that separate it.
-2. Colliders. `x - y - z` with `x` and `z` not adjacent becomes `x -> y <- z` if `y` is no separator of `x` and `z`. A
-   collider that contradicts an earlier one is left out.
+2. Colliders. `x - y - z` with `x` and `z` not adjacent becomes `x -> y <- z` if `y` is not a separator of `x` and `z`.
+   A collider that contradicts an earlier one is left out.
 3. Meek's first three rules, except where an edge would close a directed cycle.
 
 These are the defaults of causal-learn (`stable=True, uc_rule=0, uc_priority=2`), which finds the same skeletons and
 colliders. Where tests contradict each other, directions depend on the order of triples and rules, and some differ: this
-search looks for any directed path before it directs an edge, causal-learn for those that it has recorded, which are not
-all. With contradictions the result may be no essential graph and may have no consistent extension.
+search checks all directed paths before it directs an edge, causal-learn only those that it has recorded. With
+contradictory tests the result may not be an essential graph and may have no consistent extension.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from scipy.stats import norm
 from dagpost.typing import Graph
 
 TINY = 1e-12
-"""Share of a variance below which a column counts as determined by others."""
+"""Share of its variance left below which a column counts as determined by others."""
 
 
 def pc_search(values: Float[np.ndarray, "n d"], significance: float) -> Graph:
-    """The graph that PC learns from rows of data; undirected edges in both directions.
+    """Return the graph that PC learns from rows of data.
 
     Parameters
     ----------
@@ -40,18 +40,34 @@ def pc_search(values: Float[np.ndarray, "n d"], significance: float) -> Graph:
     Returns
     -------
     Graph
-        A partially directed graph, of shape (d, d).
+        Adjacency matrix of a partially directed graph, (d, d); an undirected edge is set in both directions.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         correlations = np.atleast_2d(np.corrcoef(values.T))
-    correlations[~np.isfinite(correlations)] = 0.0  # a column that is constant in these rows
+    correlations[~np.isfinite(correlations)] = 0.0  # columns that are constant in these rows
     np.fill_diagonal(correlations, 1.0)
     return pc_of_correlations(correlations, values.shape[0], significance)
 
 
 def pc_of_correlations(correlations: Float[np.ndarray, "d d"], rows: int, significance: float) -> Graph:
-    """As `pc_search`, from the correlations of so many rows.
+    """Return what `pc_search` returns, from correlations.
 
+    Parameters
+    ----------
+    correlations
+        Correlation matrix, (d, d).
+    rows
+        Number of rows that the correlations come from.
+    significance
+        Level of the two-sided tests.
+
+    Returns
+    -------
+    Graph
+        As for `pc_search`.
+
+    Examples
+    --------
     >>> collider = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
     >>> pc_of_correlations(collider, 1000, 0.05).astype(int).tolist()
     [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
@@ -65,7 +81,7 @@ def pc_of_correlations(correlations: Float[np.ndarray, "d d"], rows: int, signif
 
 @njit(cache=True)
 def _skeleton(correlations, rows, threshold):
-    """Which nodes are adjacent, and the separators [x, y, :] of those that are not."""
+    """Return which nodes are adjacent, and the separators [x, y, :] of those that are not."""
     d = correlations.shape[0]
     adjacent = ~np.eye(d, dtype=np.bool_)
     separators = np.zeros((d, d, d), dtype=np.bool_)
@@ -84,14 +100,14 @@ def _skeleton(correlations, rows, threshold):
 
 @njit(cache=True)
 def _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators):
-    """Test x against each neighbour, given every set of so many of the other ones; note what is independent.
+    """Test x against each neighbour given every set of `size` other neighbours; record independent pairs.
 
-    `scaled[a]` holds covariances of the a-th node of the set with all nodes, given the nodes before it in the set and
-    divided by its standard deviation given these: `cov(u, v | set) = cor(u, v) - sum_a scaled[a, u] scaled[a, v]`.
+    `scaled[a]` holds covariances of the a-th node of the set with all nodes, given the nodes before it in the set,
+    divided by its standard deviation given those: `cov(u, v | set) = cor(u, v) - sum_a scaled[a, u] scaled[a, v]`.
     """
-    chosen = np.arange(size)  # places in `near`, ascending
+    chosen = np.arange(size)  # positions in `near`, ascending
     inside = np.zeros(len(near), dtype=np.bool_)
-    first = 0  # place in the set from which on it is another one than before
+    first = 0  # first position at which the set differs from the one before
     while True:
         for a in range(first, size):
             s = near[chosen[a]]
@@ -120,7 +136,7 @@ def _separate(x, near, size, correlations, rows, threshold, scaled, separated, s
 
 @njit(cache=True)
 def _covariance(u, v, size, correlations, scaled):
-    """Of u and v given the first `size` nodes of the set."""
+    """Return the covariance of u and v given the first `size` nodes of the set."""
     out = correlations[u, v]
     for a in range(size):
         out -= scaled[a, u] * scaled[a, v]
@@ -129,9 +145,9 @@ def _covariance(u, v, size, correlations, scaled):
 
 @njit(cache=True)
 def _independent(x, y, size, correlations, rows, threshold, scaled):
-    """Fisher's z: `sqrt(n - size - 3) |atanh r|` is below the threshold, r the partial correlation.
+    """Return whether Fisher's z, `sqrt(n - size - 3) |atanh r|` with the partial correlation r, is below the threshold.
 
-    A node that the set determines, and too few rows for a test, are no evidence of dependence.
+    A node that the set determines, or too few rows for a test, count as independent.
     """
     left_x, left_y = _covariance(x, x, size, correlations, scaled), _covariance(y, y, size, correlations, scaled)
     if left_x <= TINY or left_y <= TINY or rows <= size + 3:
@@ -142,7 +158,7 @@ def _independent(x, y, size, correlations, rows, threshold, scaled):
 
 @njit(cache=True)
 def _colliders(adjacent, separators):
-    """Directed edges of the colliders, in the order of their middle; one that contradicts earlier ones is left out."""
+    """Return the directed edges of the colliders, ordered by middle node; contradictory later ones are left out."""
     d = adjacent.shape[0]
     directed = np.zeros((d, d), dtype=np.bool_)
     for y in range(d):
@@ -158,7 +174,7 @@ def _colliders(adjacent, separators):
 
 @njit(cache=True)
 def _apply_meek_rules(adjacent, directed):
-    """Each rule once on every edge; False if none applied."""
+    """Apply each rule once to every edge; return False if none applied."""
     d = adjacent.shape[0]
     applied = False
     for rule in (1, 2, 3):
@@ -173,7 +189,7 @@ def _apply_meek_rules(adjacent, directed):
 
 @njit(cache=True)
 def _implied(x, y, rule, adjacent, directed):
-    """Whether the undirected edge x - y must be x -> y by this one of Meek's rules."""
+    """Return whether this one of Meek's rules turns the undirected edge x - y into x -> y."""
     d = adjacent.shape[0]
     for u in range(d):
         if rule == 1 and directed[u, x] and not adjacent[u, y] and u != y:  # u -> x - y
@@ -189,13 +205,13 @@ def _implied(x, y, rule, adjacent, directed):
 
 @njit(cache=True)
 def _is_kite_side(x, u, y, adjacent, directed):
-    """Whether x - u -> y."""
+    """Return whether x - u -> y."""
     return adjacent[x, u] and not directed[x, u] and not directed[u, x] and directed[u, y]
 
 
 @njit(cache=True)
 def _leads_to(start, end, directed):
-    """Whether there is a directed path."""
+    """Return whether a directed path leads from start to end."""
     d = directed.shape[0]
     seen = np.zeros(d, dtype=np.bool_)
     queue = np.empty(d, dtype=np.int64)

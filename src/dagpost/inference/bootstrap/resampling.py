@@ -1,8 +1,8 @@
 """The DAG bootstrap (Friedman, Goldszmidt and Wyner, 1999): one graph learned from each resampled data set.
 
-PC or GES gives an essential graph for each resample of the rows; a random DAG stands for each class.
-Unique graphs are weighted by their unnormalised posterior, as DiBS+ weighs its particles. For the linear model the
-closed-form maximum-likelihood parameters come along and `p(G, Theta, D)` weighs (the starred variants of the paper).
+PC or GES learns an essential graph from each resample of the rows; a random DAG represents each class. Unique graphs
+are weighted by their unnormalised posterior, as DiBS+ weights its particles. For the linear model the graphs get
+closed-form maximum-likelihood parameters and are weighted by `p(G, Theta, D)` (the starred variants of the paper).
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from dagpost.typing import Graph, Graphs, Theta
 
 WITHOUT_DAG = ("halve", "drop")
 LEAST_SIGNIFICANCE = 1e-12
-"""Lower levels are not tried: a resample whose graphs have no DAG down to here is dropped."""
+"""Lowest significance level tried; a resample without a DAG down to this level is dropped."""
 
 
 @dataclass(frozen=True)
 class PcSettings:
-    """How PC runs on resamples; the defaults are those of the authors' experiments.
+    """Settings of PC on resamples; the defaults are those of the authors' experiments.
 
     Parameters
     ----------
     significance
         Level of the tests at the first resample.
     without_dag
-        What happens when PC learns a graph that no DAG extends. "halve": halve the level, for this resample and all
-        later ones, and learn again. "drop": go on without the resample, at the same level.
+        What to do if the learned graph has no consistent extension. "halve": halve the level, for this resample and all
+        later ones, and learn again. "drop": drop the resample and keep the level.
     """
 
     significance: float = 0.05
@@ -64,7 +64,7 @@ class PcSettings:
             raise InputError(f"without_dag={self.without_dag!r}: {nearest(str(self.without_dag), WITHOUT_DAG)}")
 
     def levels(self, level: float) -> Iterator[float]:
-        """This level, and those to try in turn while PC learns graphs without a DAG."""
+        """Yield this level, then those to try while the learned graphs have no consistent extension."""
         yield level
         while self.without_dag == "halve" and level / 2 >= LEAST_SIGNIFICANCE:
             level /= 2
@@ -80,20 +80,20 @@ def bootstrap(
     pc: PcSettings | None = None, progress: bool | None = None, checkpoint: Sections | None = None,
     clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` resamples of the rows, one graph from each; resamples whose graph has no DAG in it are dropped. When
-    the clock expires, fewer resamples, at least one.
+    """Learn one graph from each of `particles` resamples of the rows; from fewer, at least one, if the clock expires.
 
-    `pc` says how PC runs; GES takes no settings, and its graphs always have a DAG.
+    Resamples whose graph has no consistent extension are dropped. `pc` holds the settings of PC; GES has none, and its
+    graphs always have an extension.
     """
     if not model.has_evidence:
-        raise InputError(f"the DAG bootstrap weighs graphs by their evidence, which {model.name!r} does not have")
+        raise InputError(f"bootstrap-{learner} needs a model with closed-form evidence, not {model.name!r}: use 'dibs'")
     if prior.constraints is not None:
         raise InputError(
-            f"bootstrap-{learner} cannot be held to prior knowledge: leave it out, or use a method that honours it, "
+            f"bootstrap-{learner} cannot be held to prior knowledge: leave the knowledge out, or use "
             "'auto', 'exact', 'dibs', 'dibs-paper', 'mc3', 'm-mc3' or 'g-mc3'"
         )
     if data.intervened.any():
-        raise InputError("PC and GES take observational data: leave out the rows with interventions, or use 'auto'")
+        raise InputError("PC and GES need observational data: remove the rows with interventions, or use 'auto'")
     rng = generator(key_from_seed(seed))
     settings = pc or PcSettings()
     level = float(settings.significance)
@@ -124,16 +124,16 @@ def bootstrap(
             state = {"done": resample + 1, "dropped": dropped, "significance": level, "rng": rng.bit_generator.state}
             section.reached(partial(_state, dict(classes), data.nodes, state))
     if not classes:
-        raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: take more rows")
+        raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: use more rows")
     diagnostics = ResamplingDiagnostics(done, dropped, ended_by="steps" if done == particles else "limit")
     if learner == "pc":
         diagnostics = replace(diagnostics, significance=level, halvings=settings.halvings(level))
     record = RunRecord(f"bootstrap-{learner}", diagnostics=diagnostics)
-    return weighed(np.stack(list(classes.values())), data, model, prior, record)
+    return weighted_posterior(np.stack(list(classes.values())), data, model, prior, record)
 
 
 def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Generator) -> bool:
-    """Whether the graph has a consistent extension; a random one of a new graph goes into `classes`."""
+    """Return whether the graph has a consistent extension; for a new graph, store a random one in `classes`."""
     if essential.tobytes() not in classes:
         try:
             classes[essential.tobytes()] = consistent_extension(essential, rng)
@@ -142,11 +142,11 @@ def _has_dag(essential: Graph, classes: dict[bytes, Graph], rng: np.random.Gener
     return True
 
 
-def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, record: RunRecord) -> Posterior:
-    """Learned graphs, weighted by their posterior under a model; with their best parameters if it has any."""
+def weighted_posterior(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, record: RunRecord) -> Posterior:
+    """Return the graphs weighted by their posterior under a model; a linear one gets maximum-likelihood parameters."""
     theta: Theta = ()
     if isinstance(model, LinearGaussian):
-        fits = [most_likely(model, graph, data.values) for graph in graphs]
+        fits = [maximum_likelihood(model, graph, data.values) for graph in graphs]
         theta = jax.tree.map(lambda *leaves: np.stack(leaves), *fits)
     joint = log_joint_of(graphs, theta, model, prior, model.summarise(data))
     return Posterior(
@@ -156,12 +156,13 @@ def weighed(graphs: Graphs, data: Dataset, model: Model, prior: GraphPrior, reco
 
 
 def _state(classes: dict[bytes, Graph], d: int, facts: dict[str, Any]) -> State:
+    """Return the checkpoint state: the learned graphs, their DAGs, and the counters."""
     essential = np.frombuffer(b"".join(classes), np.bool_).reshape(-1, d, d)
     return State({"essential": essential, "dags": np.array([*classes.values()], np.bool_).reshape(-1, d, d)}, facts)
 
 
-def most_likely(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "n d"]) -> Theta:
-    """Maximum-likelihood weights (least squares on the parents), and noise where it is unknown."""
+def maximum_likelihood(model: LinearGaussian, graph: Graph, values: Float[np.ndarray, "n d"]) -> Theta:
+    """Return maximum-likelihood weights (least squares on the parents), and log noise variances if noise is learned."""
     d = graph.shape[0]
     weights, variance = np.zeros((d, d)), np.zeros(d)
     for j in range(d):

@@ -1,12 +1,12 @@
-"""States of long runs on disk: saved at natural boundaries, continued bit for bit."""
+"""Checkpoints of long runs: states saved between units of work, from which a run continues bit for bit."""
 
 from dagpost.inference.checkpoints.checkpoint import Checkpoint
 from dagpost.inference.checkpoints.fingerprint import describe, versions
-from dagpost.inference.checkpoints.recorder import NOWHERE, Interrupted, Recorder, Section, recording, section_of
+from dagpost.inference.checkpoints.recorder import NULL_SECTION, Interrupted, Recorder, Section, recording, section_of
 from dagpost.inference.checkpoints.state import State
 
 __all__ = [
-    "NOWHERE",
+    "NULL_SECTION",
     "Checkpoint",
     "Interrupted",
     "Recorder",

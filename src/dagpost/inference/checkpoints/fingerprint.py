@@ -1,4 +1,4 @@
-"""What a run is: its data, model, prior, options and versions in plain words, and how two of them differ."""
+"""Fingerprints of runs: data, model, prior, options and versions as JSON values, and how two of them differ."""
 
 from __future__ import annotations
 
@@ -18,8 +18,20 @@ LIBRARIES = ("numpy", "jax", "jaxlib", "numba", "optax")
 
 
 def describe(thing: Any) -> Any:
-    """The thing in words and numbers that JSON can hold and that are the same in every process.
+    """Return a description in JSON values that is the same in every process.
 
+    Parameters
+    ----------
+    thing
+        Any value: number, array, dataclass, function, model, …
+
+    Returns
+    -------
+    Any
+        JSON values; arrays and user code are represented by digests.
+
+    Examples
+    --------
     >>> describe(np.zeros((2, 3)))["shape"]
     [2, 3]
     """
@@ -49,7 +61,13 @@ def describe(thing: Any) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that a result depends on to the last bit, and where it is computed."""
+    """Return the versions, device and precision that a result depends on bit for bit.
+
+    Returns
+    -------
+    dict
+        Text by name of library, and by "device" and "precision".
+    """
     import jax
 
     return {
@@ -60,7 +78,7 @@ def versions() -> dict[str, str]:
 
 
 def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
-    """Each place at which two descriptions differ, with both values."""
+    """Yield each place where two descriptions differ, with both values."""
     if isinstance(then, dict) and isinstance(now, dict):
         for name in {**then, **now}:
             yield from differences(then.get(name), now.get(name), f"{where}.{name}" if where else name)
@@ -69,15 +87,17 @@ def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
+    """Return the value as text of at most 60 characters."""
     return "not there" if value is None else textwrap.shorten(str(value), 60, placeholder="…")
 
 
 def _digest(content: bytes) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 digest."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _source(thing: Any) -> dict[str, str]:
-    """A digest of code that is not this library's: whoever edits a model of their own has another model."""
+    """Return a digest of source code outside this library: an edited user-defined model is another model."""
     if thing.__module__.split(".")[0] in (PACKAGE, "builtins", *LIBRARIES):
         return {}
     try:

@@ -1,8 +1,8 @@
-"""What a loop knows of checkpoints: where it was left, what it has reached, and when to stop.
+"""Recording of checkpoints during a run.
 
-Ctrl-C and SIGTERM as a note that loops read when it suits them.
-
-The run that saves itself: sections report what they have reached, the recorder decides when to write it down.
+A loop sees a `Section`: the state it was left in, a call to report boundaries at which it can be resumed, and a check
+whether to stop. A `Recorder` holds the newest state of every section and decides when to save. `catch_signals` turns
+Ctrl-C and SIGTERM into a flag that the sections check, so that a run saves its state before it ends.
 """
 
 from __future__ import annotations
@@ -23,72 +23,100 @@ from dagpost.inference.checkpoints.fingerprint import differences
 from dagpost.inference.checkpoints.state import State
 
 Snapshot = Callable[[], State]
-"""Gives a state, the same one however late it is called."""
+"""A function that returns a state, the same one however late it is called."""
 
 
 class Section:
-    """One stage of a run. As it stands it keeps nothing and never interferes: for runs without checkpoints."""
+    """One stage of a run. This base class saves nothing and never stops: it is for runs without checkpoints.
+
+    Attributes
+    ----------
+    found
+        State that the stage was left in, None if it starts from the beginning.
+    """
 
     found: State | None = None
-    """Where the stage was left, if it was begun before."""
 
     @property
     def stopping(self) -> bool:
-        """Whether the run has been told to end."""
+        """Whether the run has been asked to stop."""
         return False
 
     def reached(self, snapshot: Snapshot) -> None:
-        """A boundary: this is where the stage can be taken up again."""
+        """Report a boundary, from which the stage can be resumed.
+
+        Parameters
+        ----------
+        snapshot
+            Function that returns the state at the boundary, called only if it is saved.
+        """
 
     def check(self) -> None:
-        """Between boundaries: end here if told to; the state of the last boundary is saved."""
+        """Stop between boundaries if asked to; the state of the last boundary is saved."""
 
     def parts(self, total: int, clock: Clock | None = None) -> Iterator[int]:
-        """An amount of work in parts that are short enough to be interrupted in between; they end with the clock."""
+        """Yield an amount of work in parts short enough to be interrupted in between.
+
+        Parameters
+        ----------
+        total
+            Amount of work, such as a number of steps.
+        clock
+            Time limit; the parts end when it expires.
+        """
         if clock is not None and clock.limit is not None:
             yield from Pace().parts(total, clock)
         elif total > 0:
             yield total
 
 
-NOWHERE = Section()
+NULL_SECTION = Section()
+"""Section of a run without checkpoints."""
 
 
 class Sections(Protocol):
-    """Who hands out sections."""
+    """Factory of sections."""
 
-    def section(self, name: str) -> Section: ...
+    def section(self, name: str) -> Section:
+        """Return the section of this name."""
+        ...
 
 
 def section_of(sections: Sections | None, name: str) -> Section:
-    """The stage of this name, of a run that may have no checkpoints."""
-    return NOWHERE if sections is None else sections.section(name)
+    """Return the section of this name; `NULL_SECTION` if `sections` is None."""
+    return NULL_SECTION if sections is None else sections.section(name)
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was told to end and has saved its state first; `exit_code` is 130 after Ctrl-C, 143 after SIGTERM."""
+    """Raised when a signal stops a run, after its state is saved.
+
+    Attributes
+    ----------
+    exit_code
+        130 after Ctrl-C, 143 after SIGTERM.
+    """
 
     def __init__(self, message: str, number: int = signal.SIGINT):
         super().__init__(message)
         self.exit_code = 128 + number
 
 
-class Note:
-    """The number of the signal that came, or 0."""
+class CaughtSignal:
+    """Number of the signal caught, or 0."""
 
     number: int = 0
 
 
 @contextmanager
-def noted_signals() -> Iterator[Note]:
-    """Signals are noted instead of ending the process; a second one does what it always did.
+def catch_signals() -> Iterator[CaughtSignal]:
+    """Record the first signal instead of ending the process; a second one has its usual effect.
 
-    Handlers can be set in the main thread only: elsewhere signals stay as they are. So do ignored ones.
+    Handlers can be set in the main thread only; in other threads signals keep their handlers. So do ignored signals.
     """
-    note = Note()
+    caught = CaughtSignal()
     before = {}
     if threading.current_thread() is threading.main_thread():
         before = {s: h for s in SIGNALS if (h := signal.getsignal(s)) not in (signal.SIG_IGN, None)}
@@ -97,73 +125,89 @@ def noted_signals() -> Iterator[Note]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def write_down(number: int, frame: FrameType | None) -> None:
-        note.number = number
+    def handle(number: int, frame: FrameType | None) -> None:
+        caught.number = number
         restore()
 
     try:
         for number in before:
-            signal.signal(number, write_down)
-        yield note
+            signal.signal(number, handle)
+        yield caught
     finally:
         restore()
 
 
 class Recorder:
-    """Holds the newest snapshot of every section, and writes all of them together."""
+    """Holds the newest snapshot of every section and saves all of them in one state.
 
-    def __init__(self, checkpoint: Checkpoint, fingerprint: dict[str, Any], found: dict[str, State], note: Note):
-        self.checkpoint, self.fingerprint, self.found, self.note = checkpoint, fingerprint, found, note
+    Parameters
+    ----------
+    checkpoint
+        Folder to save to.
+    fingerprint
+        Description of the run, saved with the state.
+    found
+        States by section to resume from; empty for a new run.
+    caught
+        Flag of a signal that asks the run to stop.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, fingerprint: dict[str, Any], found: dict[str, State], caught: CaughtSignal
+    ):
+        self.checkpoint, self.fingerprint, self.found, self.caught = checkpoint, fingerprint, found, caught
         self.latest: dict[str, Snapshot] = {name: lambda state=state: state for name, state in found.items()}
         self.saved_at = time.monotonic()
         self.unsaved = False
 
     def section(self, name: str) -> Section:
-        """One stage of the run, with the state that it was left in."""
-        return _Recorded(self, name, self.found.get(name))
+        """Return the section of this name, with the state that it was left in."""
+        return _RecordedSection(self, name, self.found.get(name))
 
     def reached(self, name: str, snapshot: Snapshot) -> None:
-        """A section is at a boundary: save if it is time to, end if told to."""
+        """Record the boundary of a section; save if it is time to, stop if a signal was caught."""
         self.latest[name], self.unsaved = snapshot, True
         self.check()
         if time.monotonic() - self.saved_at >= self.checkpoint.every:
             self.save()
 
     def check(self) -> None:
-        """End the run if a signal asked for it, with the last boundary saved."""
-        if self.note.number:
+        """Save the last boundary and stop the run if a signal was caught."""
+        if self.caught.number:
             self.save()
-            where = f"the state is in '{self.checkpoint.folder}': the same call with resume=True goes on"
+            where = f"the state is in '{self.checkpoint.folder}': repeat the call with resume=True to continue"
             raise Interrupted(
-                f"interrupted; {where if self.latest else 'there was no state to save yet'}", self.note.number
+                f"interrupted; {where if self.latest else 'there was no state to save yet'}", self.caught.number
             )
 
     def save(self) -> None:
-        """Write the newest states; a run does not end because a disk is full."""
+        """Save the newest states; if that fails, as on a full disk, warn and continue."""
         if not self.unsaved:
             return
         try:
             self.checkpoint.save(
-                _joined({name: snapshot() for name, snapshot in self.latest.items()}, self.fingerprint)
+                _merge_sections({name: snapshot() for name, snapshot in self.latest.items()}, self.fingerprint)
             )
             self.unsaved = False
         except OSError as error:
             warnings.warn(
-                f"no state saved in '{self.checkpoint.folder}' ({error.strerror or error}): the one before stays",
+                f"cannot save to '{self.checkpoint.folder}' ({error.strerror or error}): the previous state is kept",
                 CheckpointWarning,
                 stacklevel=2,
             )
         self.saved_at = time.monotonic()
 
 
-class _Recorded(Section):
+class _RecordedSection(Section):
+    """A section that reports to a recorder."""
+
     def __init__(self, recorder: Recorder, name: str, found: State | None):
         self.recorder, self.name, self.found = recorder, name, found
         self.pace = Pace()
 
     @property
     def stopping(self) -> bool:
-        return bool(self.recorder.note.number)
+        return bool(self.recorder.caught.number)
 
     def reached(self, snapshot: Snapshot) -> None:
         self.recorder.reached(self.name, snapshot)
@@ -177,23 +221,34 @@ class _Recorded(Section):
 
 @contextmanager
 def recording(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> Iterator[Recorder]:
-    """A recorder for one run; however the run ends, its last boundary is saved."""
+    """Provide a recorder for one run; however the run ends, its last boundary is saved.
+
+    Parameters
+    ----------
+    checkpoint
+        Folder to save to and resume from.
+    fingerprint
+        Description of the run; resuming requires the same one.
+    resume
+        Whether to continue from the state in the folder; without it the folder must have none.
+    """
     with checkpoint.locked():
-        found = _found(checkpoint, fingerprint, resume)
-        with noted_signals() as note:
-            recorder = Recorder(checkpoint, fingerprint, found, note)
+        found = _load_sections(checkpoint, fingerprint, resume)
+        with catch_signals() as caught:
+            recorder = Recorder(checkpoint, fingerprint, found, caught)
             try:
                 yield recorder
             finally:
                 recorder.save()
 
 
-def _found(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> dict[str, State]:
+def _load_sections(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> dict[str, State]:
+    """Return the states to resume from, by section; empty if the run starts from the beginning."""
     if not resume:
         if checkpoint.exists:
             raise InputError(
                 f"'{checkpoint.folder}' holds the checkpoint of a run: resume it (resume=True), "
-                "delete it, or give another folder"
+                "delete it, or use another folder"
             )
         return {}
     state = checkpoint.load()
@@ -204,19 +259,21 @@ def _found(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) ->
             stacklevel=2,
         )
         return {}
-    apart = list(differences(state.facts["fingerprint"], fingerprint))
-    if apart:
-        raise InputError(f"the checkpoint in '{checkpoint.folder}' is of another run: {'; '.join(apart)}")
-    return _parted(state)
+    changes = list(differences(state.facts["fingerprint"], fingerprint))
+    if changes:
+        raise InputError(f"the checkpoint in '{checkpoint.folder}' belongs to another run: {'; '.join(changes)}")
+    return _split_sections(state)
 
 
-def _joined(states: dict[str, State], fingerprint: dict[str, Any]) -> State:
+def _merge_sections(states: dict[str, State], fingerprint: dict[str, Any]) -> State:
+    """Return one state that holds those of all sections."""
     arrays = {f"{name}/{key}": array for name, state in states.items() for key, array in state.arrays.items()}
     facts = {name: state.facts for name, state in states.items()}
     return State(arrays, {"fingerprint": fingerprint, "sections": facts})
 
 
-def _parted(state: State) -> dict[str, State]:
+def _split_sections(state: State) -> dict[str, State]:
+    """Return the states by section; the inverse of `_merge_sections`."""
     out = {name: State({}, facts) for name, facts in state.facts["sections"].items()}
     for key, array in state.arrays.items():
         name, rest = key.split("/", 1)

@@ -14,7 +14,7 @@ from dagpost.inference.dibs.settings import (
     paper_settings,
 )
 from dagpost.inference.dibs.svgd import Snapshot
-from dagpost.inference.dibs.together import infer_together
+from dagpost.inference.dibs.together import infer_batched
 
 __all__ = [
     "Constant",
@@ -30,6 +30,6 @@ __all__ = [
     "Snapshot",
     "default_settings",
     "infer",
-    "infer_together",
+    "infer_batched",
     "paper_settings",
 ]

@@ -4,12 +4,12 @@ Each estimator is a surrogate: a scalar function of one particle's edge scores a
 is the estimate. It is a log-mean-exp over samples of graphs, so autodiff forms the ratio of expectations of
 proposition 2 without signed logarithms.
 
-`grouping` says what a sample is. "graph": one weight for each sampled graph, as published. "family" (default):
-edges are independent given z and the likelihood is a product over families, so
+`grouping` sets what a sample is. "graph": one weight per sampled graph, as published. "family" (default): edges are
+independent given z and the likelihood is a product over families, so
 
     log E[prod_j f_j] = sum_j log E[f_j],
 
-and one weight for each sampled family averages over S^d graphs instead of S, with the same target.
+and one weight per sampled family averages over S^d graphs instead of S, with the same target.
 """
 
 from __future__ import annotations
@@ -33,16 +33,32 @@ KINDS = ("gumbel", "straight-through", "score", "flip")
 
 @dataclass(frozen=True)
 class Estimator:
-    """Which estimator, how samples are grouped, and how many of them."""
+    """Gradient estimator of the likelihood term.
+
+    Parameters
+    ----------
+    kind
+        "gumbel": reparameterised soft graphs. "straight-through": hard graphs with the gradient of soft ones.
+        "score": score function (REINFORCE). "flip": exact edge flips of sampled parent sets, for closed-form evidence.
+    grouping
+        "family" weights sampled parent sets, "graph" weights whole sampled graphs as published.
+    samples
+        Sampled graphs per particle and step.
+    control_variate
+        "score" only: subtract the sample mean of the score, which has expectation zero.
+    tau
+        "gumbel" and "straight-through" only: inverse temperature of the soft graphs.
+    objective
+        "flip" only: "log-mean" is `log E[f]` as in the paper, "mean-log" its lower bound `E[log f]`. They coincide as
+        alpha -> infinity.
+    """
 
     kind: Kind = "gumbel"
     grouping: Grouping = "family"
     samples: int = 8
     control_variate: bool = True
-    """Score function only: subtract the sample mean of the score, which has expectation zero."""
     tau: float = 1.0
     objective: Literal["log-mean", "mean-log"] = "log-mean"
-    """Flips only: `log E[f]` as in the paper, or its lower bound `E[log f]`; alpha -> infinity makes them one."""
 
     def __post_init__(self):
         if self.kind not in KINDS:
@@ -56,15 +72,15 @@ class Estimator:
 
 
 def log_mean_exp(log_values: Float[Array, "s d"], grouping: Grouping) -> Float[Array, ""]:
-    """`sum_j log mean_s f_js` (family) or `log mean_s prod_j f_js` (graph)."""
+    """Return `sum_j log mean_s f_js` (family) or `log mean_s prod_j f_js` (graph)."""
     if grouping == "graph":
         log_values = jnp.sum(log_values, axis=1, keepdims=True)
     count = jnp.asarray(log_values.shape[0], dtype=log_values.dtype)
     return jnp.sum(jax.nn.logsumexp(log_values, axis=0) - jnp.log(count))
 
 
-def mapped(function, arguments, count: int, chunk: int):
-    """`function` over the leading axis, at most `chunk` of `count` at once."""
+def map_chunked(function, arguments, count: int, chunk: int):
+    """Map `function` over the leading axis of length `count`, at most `chunk` elements at once."""
     return jax.vmap(function)(arguments) if chunk >= count else lax.map(function, arguments, batch_size=chunk)
 
 
@@ -75,22 +91,22 @@ def surrogate(
     theta: Any,
     alpha: Any,
     noise: Float[Array, "s d d"],
-    at_once: int | None = None,
+    chunk: int | None = None,
     known: Constraints | None = None,
 ) -> Float[Array, ""]:
-    """A function whose gradient by (scores, theta) is the estimate; `log_families(graph, theta)` gives d numbers.
+    """Return a scalar whose gradient with respect to (scores, theta) is the estimate.
 
-    The gradient by theta uses hard samples for every kind: equation 11 is an expectation over graphs, and
-    soft ones make a nonlinear model find too few edges. `at_once` bounds how many samples are in memory; `known` are
-    edges that are certain.
+    `log_families(graph, theta)` returns d numbers; at most `chunk` samples are in memory at once; `known` holds the
+    edges that are certain. The gradient with respect to theta uses hard samples for every kind: equation 11 is an
+    expectation over graphs, and with soft ones a nonlinear model finds too few edges.
     """
 
     def by_sample(graphs, theta):
         one = lambda graph: log_families(graph, theta)  # noqa: E731
-        if at_once is None or at_once >= graphs.shape[0]:
+        if chunk is None or chunk >= graphs.shape[0]:
             return jax.vmap(one)(graphs)
-        # what the backward pass needs is computed again, chunk by chunk, rather than kept for all samples
-        return mapped(jax.checkpoint(one), graphs, graphs.shape[0], at_once)
+        # recompute what the backward pass needs chunk by chunk instead of storing it for all samples
+        return map_chunked(jax.checkpoint(one), graphs, graphs.shape[0], chunk)
 
     hard = hard_graph(noise, scores, alpha, known)
     fixed_theta = lax.stop_gradient(theta)

@@ -1,14 +1,14 @@
-"""The flip estimator: for closed-form families, every sampled parent set answers for every edge.
+"""The flip estimator: for closed-form families, every sampled parent set informs the gradient of every edge.
 
 For the edge i -> j let `F1 = sum_s f_j(g_s with i)` and `F0 = sum_s f_j(g_s without i)` over samples of the other
 parents. By conditioning on all edges but one (Rao-Blackwell),
 
     d log E[f_j] / d logit_ij = sigmoid(logit_ij + log F1 - log F0) - sigmoid(logit_ij),
 
-so S samples count like S·d. With the objective "mean-log" the lower bound `E[log f_j]` takes the place of
-`log E[f_j]`: its gradient by the logit is exactly `p (1 - p) E[log f_j(with i) - log f_j(without i)]`. It does
-not saturate, where that of `log E[f_j]` never exceeds 1 and loses against a growing acyclicity penalty; as alpha
-grows and graphs become certain, the two objectives become one.
+so S samples are worth S·d. With the objective "mean-log" the lower bound `E[log f_j]` replaces
+`log E[f_j]`: its gradient by the logit is exactly `p (1 - p) E[log f_j(with i) - log f_j(without i)]`. It does not
+saturate, whereas that of `log E[f_j]` never exceeds 1 and loses against a growing acyclicity penalty; as alpha grows
+and graphs become certain, the two objectives coincide.
 
 One Cholesky factor of the parents' block gives all d flips: with `v_i = L⁻¹ K_Pi`,
 
@@ -40,7 +40,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
     prior_determinant = 0.0
     for a in range(p):
         prior_determinant += np.log(table.prior_matrix[parents[a], parents[a]])
-    # v_i = L⁻¹ K_Pi for every node that is no parent; that of the child is the last row of the factor
+    # v_i = L⁻¹ K_Pi for every non-parent; that of the child is the last row of the factor
     solved[j, :p] = lower[p, :p]
     for i in range(d):
         if inside[i] or i == j:
@@ -92,7 +92,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
 
 @njit(cache=True, parallel=True)
 def flip_ratios(table, graphs, mean_log, out):
-    """`log F1 - log F0` of every edge of every particle; graphs (m, s, d, d) are hard samples."""
+    """Write `log F1 - log F0` of every edge of every particle to `out`; graphs (m, s, d, d) are hard samples."""
     particles, samples, d = graphs.shape[0], graphs.shape[1], graphs.shape[2]
     for task in prange(particles * d):
         m, j = task // d, task % d
@@ -146,7 +146,7 @@ def flip_ratios(table, graphs, mean_log, out):
 
 
 def plain_table(table: ConjugateTable) -> ConjugateTable:
-    """The table as NumPy arrays and numbers in float64, as compiled kernels want it."""
+    """Return the table with float64 NumPy arrays and Python numbers, the types that compiled kernels take."""
     return ConjugateTable(
         matrix=np.asarray(table.matrix, dtype=np.float64),
         prior_matrix=np.asarray(table.prior_matrix, dtype=np.float64),
@@ -163,7 +163,7 @@ def plain_table(table: ConjugateTable) -> ConjugateTable:
 
 
 def flip_ratios_on_host(table: ConjugateTable, graphs: np.ndarray, mean_log: bool = False) -> np.ndarray:
-    """The compiled kernel behind an interface of plain arrays."""
+    """Return the ratios of `flip_ratios` from plain arrays, computed by the compiled kernel on the CPU."""
     graphs = np.ascontiguousarray(graphs, dtype=np.bool_)
     out = np.empty((graphs.shape[0], *graphs.shape[2:]))
     flip_ratios(plain_table(table), graphs, mean_log, out)
@@ -173,7 +173,7 @@ def flip_ratios_on_host(table: ConjugateTable, graphs: np.ndarray, mean_log: boo
 def flip_ratios_in_jax(
     table: ConjugateTable, graphs: Float[Array, "m s d d"], mean_log: bool = False
 ) -> Float[Array, "m d d"]:
-    """The same in JAX, for accelerators: dense masked blocks, all families at once."""
+    """Return the same ratios computed in JAX, for accelerators: dense masked blocks, all families at once."""
 
     def of_particle(samples):
         by_node = jax.vmap(lambda columns, j: _column_ratios(table, columns, j, mean_log), in_axes=(2, 0))
@@ -183,7 +183,7 @@ def flip_ratios_in_jax(
 
 
 def _column_ratios(table: ConjugateTable, columns: Float[Array, "s d"], j, mean_log: bool) -> Float[Array, " d"]:
-    """The ratio of one node with every possible parent, from its S sampled columns."""
+    """Return the ratios of one node and every possible parent, from its S sampled columns."""
     d = columns.shape[1]
     group = jnp.asarray(table.group)[j]
     matrix, prior = jnp.asarray(table.matrix)[group], jnp.log(jnp.diagonal(jnp.asarray(table.prior_matrix)))

@@ -1,9 +1,9 @@
-"""Compiled code that calls a Python function on arrays in the host's memory, by name.
+"""Calls from compiled code to a named Python function on arrays in host memory.
 
-`jax.pure_callback` does the same, but an executable that holds one is never kept in XLA's persistent cache: it points
-at an object of one process. Here the function is registered as a target of XLA's foreign function interface and the
-executable knows no more than its name, so a second process finds its code compiled. The handler is Python behind
-ctypes (which takes the interpreter's lock): nothing has to be compiled to install it.
+`jax.pure_callback` does the same, but an executable with a callback is never stored in XLA's persistent cache, because
+it points at an object of one process. Here the function is registered as a target of XLA's foreign function interface
+and the executable refers to it by name, so a second process can reuse the compiled code. The handler is Python behind
+ctypes (which takes the interpreter lock): installing it compiles nothing.
 
 The structures are those of `xla/ffi/api/c_api.h`, which ships with jaxlib; their leading fields are stable.
 """
@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 VERSION = (0, 1)
-"""Of the interface, as far as it is used here. XLA takes handlers of its own major version and no later minor one."""
+"""Version of the interface used here. XLA accepts handlers of its own major version and no later minor version."""
 
 METADATA, EXECUTE, INTERNAL_ERROR = 1, 3, 13
 DTYPES = {1: np.bool_, 4: np.int32, 5: np.int64, 11: np.float32, 12: np.float64}
@@ -73,21 +73,23 @@ _registered: dict[str, tuple[Callable[..., Any], Any]] = {}
 
 
 def host_call(name: str, function: Callable[..., np.ndarray], result: jax.ShapeDtypeStruct, *arrays: Any) -> jax.Array:
-    """`function(*arrays)` on the CPU, from inside compiled code; batched calls see their arrays with leading axes.
+    """Return `function(*arrays)`, run on the CPU from inside compiled code; vmap adds leading axes to the arrays.
 
-    `name` stands for the function in every process and version whose compiled code is kept: give it to one only. The
-    function sees NumPy arrays that it must neither keep nor write to.
+    `name` identifies the function in all cached compiled code, across processes and versions: use it for one function
+    only. The function gets NumPy arrays that it must neither keep nor write to.
     """
     if name not in _registered:
         handler = _Handler(_handler(function))
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
-        _registered[name] = function, handler  # XLA holds a bare pointer: the handler must stay
+        _registered[name] = function, handler  # XLA holds a bare pointer: the handler must stay alive
     elif _registered[name][0] is not function:
-        raise ValueError(f"{name!r} is the name of another function")
+        raise ValueError(f"{name!r} is registered for another function: give each function its own name")
     return jax.ffi.ffi_call(name, result, vmap_method="legacy_vectorized")(*arrays)
 
 
 def _handler(function: Callable[..., np.ndarray]) -> Callable[[Any], Any]:
+    """Return the C callback that answers XLA's metadata query and runs `function` on an execute call."""
+
     def handle(pointer: Any) -> int | None:
         call = pointer.contents
         if call.extension and call.extension.contents.type == METADATA:
@@ -105,11 +107,12 @@ def _handler(function: Callable[..., np.ndarray]) -> Callable[[Any], Any]:
 
 
 def _arrays(buffers: _Buffers) -> list[np.ndarray]:
-    """Views of what XLA allocated."""
+    """Return NumPy views of the buffers that XLA allocated."""
     return [_array(buffers.items[k].contents) for k in range(buffers.count)]
 
 
 def _array(buffer: _Buffer) -> np.ndarray:
+    """Return a NumPy view of one buffer."""
     dtype, shape = np.dtype(DTYPES[buffer.dtype]), tuple(buffer.shape[: buffer.rank])
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
@@ -119,5 +122,6 @@ def _array(buffer: _Buffer) -> np.ndarray:
 
 
 def _failed(call: _Call, message: str) -> int | None:
+    """Return an XLA error object with this message."""
     failure = _Failure(c.sizeof(_Failure), None, message.encode(), INTERNAL_ERROR)
     return call.api.contents.fail(c.byref(failure))

@@ -1,11 +1,11 @@
-"""Parameters settle on the graph that a particle ended with.
+"""From latent particles to a posterior over DAGs.
 
-DiBS moves parameters under graphs sampled from the particle, and under an edge probability that is still open they
-serve all of them. The DAG that a particle stands for in the end is another one: edges have been decided, and a cycle
-may have been broken up. Left as they are, such parameters can predict held-out rows a hundred times worse than those of
-the other particles. So the parameters of each particle climb to the nearest mode of `p(theta | G, D)` for its own DAG.
-
-From latent particles to a posterior over DAGs.
+`to_posterior` reads a DAG off every particle, drops or repairs cyclic ones, and makes the final Metropolis moves or
+parameter steps. The parameter steps are needed because DiBS optimises parameters under graphs sampled from the
+particle: while edges are undecided they are a compromise between many graphs. The final DAG is a different one: its
+edges are decided, and a cycle may have been broken. Parameters left as they are can predict held-out rows a hundred
+times worse than those of other particles, so each particle's parameters climb to the nearest mode of `p(theta | G, D)`
+for its own DAG (`optimise_parameters`).
 """
 
 from __future__ import annotations
@@ -24,43 +24,48 @@ from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import AllCyclic
 from dagpost.graphs import is_acyclic, with_few_parents, without_cycles
-from dagpost.inference.checkpoints import NOWHERE, Section
+from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.dibs.svgd import Snapshot
 from dagpost.inference.dibs.target import Target, minibatch
-from dagpost.inference.mcmc import equilibrated
+from dagpost.inference.mcmc import equilibrate
 from dagpost.models import Statistics
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.posterior.records import ParticleDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.typing import Graphs, Key, Theta
 
 RATE = 0.02
-"""Where Adam begins; it falls to a hundredth of that along a cosine."""
+"""Initial learning rate of Adam; it falls to a hundredth of that along a cosine."""
 
 
-def settled(target: Target, graphs: Graphs, theta: Theta, stats: Any, key: Key, clock: Clock | None = None) -> Theta:
-    """The parameters of every particle after `settings.parameter_steps` steps up `log p(theta, D | G)`, each on its own
-    DAG; fewer where the clock ends."""
+def optimise_parameters(
+    target: Target, graphs: Graphs, theta: Theta, stats: Any, key: Key, clock: Clock | None = None
+) -> Theta:
+    """Return each particle's parameters after `settings.parameter_steps` Adam steps up `log p(theta, D | G)` for its
+    own DAG; fewer steps if the clock expires."""
     total = target.settings.parameter_steps
-    state = _start(target, jnp.asarray(graphs, dtype=float), jax.tree.map(jnp.asarray, theta), key)
+    state = _initial_state(target, jnp.asarray(graphs, dtype=float), jax.tree.map(jnp.asarray, theta), key)
     stats = jax.tree.map(jnp.asarray, stats)
     for count in Pace().parts(total, clock):
-        state = jax.block_until_ready(_several(target, state, stats, count, total))
+        state = jax.block_until_ready(_parameter_steps(target, state, stats, count, total))
     return state["theta"]
 
 
 def _optimiser(total: Any) -> optax.GradientTransformation:
+    """Return Adam with a cosine schedule over `total` steps."""
     return optax.chain(
         optax.scale_by_adam(),
         optax.scale_by_schedule(lambda step: -RATE * (0.01 + 0.99 * 0.5 * (1 + jnp.cos(jnp.pi * step / total)))),
     )
 
 
-def _start(target: Target, graphs: Any, theta: Any, key: Key) -> dict[str, Any]:
+def _initial_state(target: Target, graphs: Any, theta: Any, key: Key) -> dict[str, Any]:
+    """Return the optimisation state before the first step."""
     return {"key": key, "graphs": graphs, "theta": theta, "optimiser": _optimiser(1).init(theta)}
 
 
 @partial(jitted, static_argnums=0)
-def _several(target: Target, state: dict[str, Any], stats: Any, count: Any, total: Any) -> dict[str, Any]:
+def _parameter_steps(target: Target, state: dict[str, Any], stats: Any, count: Any, total: Any) -> dict[str, Any]:
+    """Return the state after `count` of `total` steps."""
     model, settings = target.model, target.settings
 
     def one(pair, rows, scale):
@@ -85,12 +90,12 @@ def _several(target: Target, state: dict[str, Any], stats: Any, count: Any, tota
 
 def to_posterior(
     target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str,
-    progress: bool | None = None, section: Section = NOWHERE, clock: Clock | None = None,
+    progress: bool | None = None, section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """DAGs of the particles with equal weights; cyclic ones are dropped or repaired, and counted. A run that its time
-    limit has cut short keeps cyclic particles, repaired, where it would have none otherwise.
+    """Return the DAGs of the particles with equal weights; cyclic particles are dropped or repaired, and counted.
 
-    Where a number of parents is too large by what is known, the weakest go first; required edges never do.
+    A run cut short by its time limit repairs cyclic particles if all are cyclic, whatever the settings. Where prior
+    knowledge bounds the number of parents, the weakest parents in excess are removed; required edges stay.
     """
     key_moves, key_theta = jax.random.split(key)
     settings, model = target.settings, target.model
@@ -116,12 +121,12 @@ def to_posterior(
     graphs = graphs[kept]
     moves = settings.moves if target.prior.decomposes else 0
     if moves:
-        with progress_bar(f"{method}, {moves:,} moves for each particle", len(graphs), progress) as done:
-            graphs, moves = equilibrated(graphs, moves, model, target.prior, stats, key_moves, done, section, clock)
+        with progress_bar(f"{method}, {moves:,} moves per particle", len(graphs), progress) as done:
+            graphs, moves = equilibrate(graphs, moves, model, target.prior, stats, key_moves, done, section, clock)
     theta: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], theta)
-    if settings.parameter_steps and jax.tree.leaves(theta) and not cut_short:  # else the time is up
+    if settings.parameter_steps and jax.tree.leaves(theta) and not cut_short:  # if cut short, no time is left
         rows = stats if settings.batch is None else model.rows(data)
-        theta = jax.tree.map(np.asarray, settled(target, graphs, theta, rows, key_theta, clock))
+        theta = jax.tree.map(np.asarray, optimise_parameters(target, graphs, theta, rows, key_theta, clock))
     joint = log_joint_of(graphs, theta, model, target.prior, stats)
     if settings.collapsed and model.has_parameters:
         theta = model.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)
@@ -145,8 +150,9 @@ def to_posterior(
     )
 
 
-def _cut_short(last: Snapshot, moves: int, wanted: int) -> str:
+def _cut_short(last: Snapshot, moves: int, planned: int) -> str:
+    """Return the verdict on a run that its time limit ended before all steps and moves were made."""
     made = f"{last.made:,} of {last.steps:,} steps"
-    if wanted:
-        made += f" and {moves:,} of {wanted:,} moves for each particle"
-    return f"The time limit cut DiBS short after {made}: take this for a first look, or give it more time."
+    if planned:
+        made += f" and {moves:,} of {planned:,} moves per particle"
+    return f"The time limit cut DiBS short after {made}: treat this as a first look, or raise time_limit."

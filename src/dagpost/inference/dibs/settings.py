@@ -1,8 +1,6 @@
-"""How the temperatures alpha and beta grow with the step.
+"""Settings of DiBS: schedules of the temperatures alpha and beta, the optimiser, and the immutable `Settings` object.
 
-Everything that DiBS can be told, in one immutable object.
-
-Settings by method: as published, and our defaults.
+`paper_settings` returns the published settings, `default_settings` those of this library.
 """
 
 from __future__ import annotations
@@ -22,14 +20,22 @@ from dagpost.models import BGe, Model
 
 
 class Schedule(Protocol):
-    """A temperature at step t = 0, 1, 2, …"""
+    """A function that returns a temperature at step t = 0, 1, 2, …"""
 
     def __call__(self, step: jax.Array) -> jax.Array: ...
 
 
 @dataclass(frozen=True)
 class Linear:
-    """`start + slope · t`: the paper's schedules."""
+    """`start + slope · t`: the paper's schedules.
+
+    Parameters
+    ----------
+    slope
+        Increase per step, positive.
+    start
+        Value at step 0.
+    """
 
     slope: float
     start: float = 0.0
@@ -43,7 +49,15 @@ class Linear:
 
 @dataclass(frozen=True)
 class Geometric:
-    """From `first` to `last` over `steps` steps, by a constant factor; `last` from then on."""
+    """From `first` to `last` by a constant factor, then constant.
+
+    Parameters
+    ----------
+    first, last
+        Values at the first and the last step, positive.
+    steps
+        Steps from `first` to `last`.
+    """
 
     first: float
     last: float
@@ -60,8 +74,21 @@ class Geometric:
 
 @dataclass(frozen=True)
 class Reheated:
-    """Linear from 0 to `last` over `first` steps; then, again and again, from `low` to `last` by a constant factor
-    over `cycle` steps. Each reheating lets edges that froze too early move once more."""
+    """Linear from 0 to `last`, then repeated cycles from `low` to `last` by a constant factor.
+
+    Each reheating lets edges that froze too early change again.
+
+    Parameters
+    ----------
+    last
+        Value at the end of the linear part and of every cycle.
+    low
+        Value at the start of every cycle.
+    first
+        Steps of the linear part.
+    cycle
+        Steps of each cycle.
+    """
 
     last: float
     low: float
@@ -80,7 +107,13 @@ class Reheated:
 
 @dataclass(frozen=True)
 class Constant:
-    """The same at every step."""
+    """The same value at every step.
+
+    Parameters
+    ----------
+    value
+        The temperature.
+    """
 
     value: float
 
@@ -90,7 +123,15 @@ class Constant:
 
 @dataclass(frozen=True)
 class RmsProp:
-    """The paper's optimiser; decay and epsilon (inside the root) as in the reference implementation."""
+    """The paper's optimiser, RMSProp; epsilon (1e-8, inside the root) as in the reference implementation.
+
+    Parameters
+    ----------
+    rate
+        Learning rate.
+    decay
+        Decay of the running mean of squared gradients.
+    """
 
     rate: float = 0.005
     decay: float = 0.9
@@ -101,7 +142,49 @@ class RmsProp:
 
 @dataclass(frozen=True)
 class Settings:
-    """How DiBS runs. `paper_settings` and `default_settings` choose them."""
+    """Settings of a DiBS run, usually made by `default_settings` or `paper_settings`.
+
+    Parameters
+    ----------
+    steps
+        SVGD steps.
+    alpha
+        Schedule of the inverse temperature of the edges.
+    beta
+        Schedule of the weight of the acyclicity penalty.
+    bandwidth_z, bandwidth_theta
+        Kernel bandwidths of the latent variables and of the parameters.
+    estimator
+        Gradient estimator of the likelihood.
+    embedding
+        Shape and prior of z, and how edge scores follow from it.
+    optimiser
+        Optimiser of the particles.
+    acyclicity
+        "mean-field": penalise `h` of the edge probabilities. "sampled": the mean of `h` over soft graphs, as published.
+    acyclicity_samples
+        Soft graphs per particle and step for "sampled".
+    shared_noise
+        Whether all particles of a step share one set of logistic noise. The estimate of each particle is distributed
+        as with noise of its own.
+    collapsed
+        Integrate the parameters out (closed-form evidence only) and draw them exactly at the end.
+    batch
+        Rows of a minibatch, a new one at every step; None uses all rows. For joint inference, not for closed forms.
+    scaled
+        Whether the log likelihood of a minibatch is scaled up to all rows. The authors add it unscaled, so that the
+        target is the posterior given as many rows as the minibatch has.
+    cyclic
+        Particles whose graph has a cycle: "drop" them, or "repair" them by removing the weakest edge of each cycle.
+    moves
+        Metropolis moves of each particle's DAG after the last step, with target `p(G | D)`: each adds, deletes or
+        reverses one edge. For closed-form evidence and priors that decompose.
+    parameter_steps
+        Optimisation steps of the parameters alone after the last SVGD step, on the DAG of their particle
+        (`particles.py`). For joint inference; closed forms draw their parameters exactly.
+    memory_limit
+        GiB for the intermediate values of one step; particles are processed in chunks to stay below it.
+    """
 
     steps: int = 3000
     alpha: Schedule = field(default_factory=lambda: Linear(0.02))
@@ -112,27 +195,15 @@ class Settings:
     embedding: Embedding = field(default_factory=InnerProduct)
     optimiser: RmsProp = field(default_factory=RmsProp)
     acyclicity: Literal["mean-field", "sampled"] = "mean-field"
-    """`h` of the edge probabilities, or the mean of `h` over soft graphs as published."""
     acyclicity_samples: int = 32
     shared_noise: bool = True
-    """One set of logistic noise for all particles of a step: each particle's estimate stays what it was."""
     collapsed: bool = False
-    """Integrate the parameters out (closed-form evidence only) and draw them exactly at the end."""
     batch: int | None = None
-    """Rows of a minibatch, a new one at every step; None uses all rows. For joint inference, not for closed forms."""
     scaled: bool = True
-    """Whether the log likelihood of a minibatch is scaled up to all rows. The authors add it as it is, which makes the
-    target that of so many rows."""
     cyclic: Literal["drop", "repair"] = "drop"
-    """What becomes of particles whose graph has a cycle: dropped, or freed of the weakest edge of each cycle."""
     moves: int = 0
-    """Metropolis moves that each particle's DAG makes after the last step, at the posterior `p(G | D)` itself: an
-    addition, deletion or reversal of one edge. For closed-form evidence and priors that decompose."""
     parameter_steps: int = 0
-    """Steps that the parameters alone take after the last one, on the DAG of their particle (`settling.py`). For joint
-    inference; closed forms draw their parameters exactly."""
     memory_limit: float = 2.0
-    """GiB that the intermediate values of one step may take; particles are processed in chunks to keep to it."""
 
     def __post_init__(self):
         whole_number("steps", self.steps, least=1)
@@ -140,10 +211,10 @@ class Settings:
             positive(name, getattr(self, name))
         for name, kind in (("estimator", Estimator), ("embedding", Embedding)):
             if not isinstance(getattr(self, name), kind):
-                raise InputError(f"{name}={getattr(self, name)!r}: give an object, a {kind.__name__}")
+                raise InputError(f"{name}={getattr(self, name)!r}: give an object of type {kind.__name__}")
         for name in ("alpha", "beta", "optimiser"):
             if not callable(getattr(self, name)):
-                raise InputError(f"{name}={getattr(self, name)!r}: give an object, see dp.dibs.Settings")
+                raise InputError(f"{name}={getattr(self, name)!r}: give a callable object, see dp.dibs.Settings")
         if self.acyclicity not in ("mean-field", "sampled"):
             raise InputError(f"acyclicity={self.acyclicity!r}: give 'mean-field' or 'sampled'")
         if self.cyclic not in ("drop", "repair"):
@@ -154,7 +225,7 @@ class Settings:
             whole_number("batch", self.batch, least=1)
             if self.collapsed:
                 raise InputError(
-                    "batch: closed forms use statistics of all rows, which cost no more: leave it out, "
+                    "batch: closed forms use statistics of all rows at no extra cost: leave batch out, "
                     "or set collapsed=False"
                 )
         if self.estimator.kind == "flip" and not self.collapsed:
@@ -172,15 +243,30 @@ PUBLISHED: dict[str, dict[int, tuple[float, float, float]]] = {
 
 
 def published(name: str, d: int) -> tuple[float, float, float]:
-    """The paper's figures for the nearer of its two sizes; models of your own take those of the linear model."""
+    """Return the paper's values for the nearer of its two sizes; user-defined models get those of the linear model."""
     return PUBLISHED.get(name, PUBLISHED["linear"])[20 if abs(d - 20) <= abs(d - 50) else 50]
 
 
 def paper_settings(model: Model, d: int, observations: int = 100, **changes: Any) -> Settings:
-    """Everything as published: 3,000 steps, S = 128, one weight for each graph, sampled acyclicity.
+    """Return the published settings: 3,000 steps, S = 128, one weight per graph, sampled acyclicity.
 
     The paper gives slopes and bandwidths for 20 and 50 nodes; see `published`. The acyclicity term averages over 32
     soft graphs, as the authors' code does; the paper's text has 128 (`acyclicity_samples=128`).
+
+    Parameters
+    ----------
+    model
+        The model to infer.
+    d
+        Number of nodes.
+    observations
+        Not used; here so that both functions take the same arguments.
+    changes
+        Fields of `Settings` to override.
+
+    Returns
+    -------
+    Settings
     """
     slope, bandwidth_z, bandwidth_theta = published(model.name, d)
     marginal = isinstance(model, BGe)
@@ -202,7 +288,7 @@ def paper_settings(model: Model, d: int, observations: int = 100, **changes: Any
 
 
 class Tuned(NamedTuple):
-    """Our defaults for 20 nodes and 100 rows: where the temperatures end, and how the particles get there."""
+    """Defaults tuned for 20 nodes and 100 rows; `alpha_end` and `beta_end` are the final temperatures."""
 
     estimator: Estimator
     steps: int
@@ -213,7 +299,7 @@ class Tuned(NamedTuple):
     bandwidth_theta: float = 500.0
 
 
-# chosen with `benchmarks/tune.py`; docs/defaults.md tells how
+# chosen with `benchmarks/tune.py`, see docs/defaults.md
 CLOSED_FORM = Tuned(Estimator("flip", "family", 4, objective="mean-log"), 1000, 250.0, 2000.0, 0.01, 8.0)
 JOINT: dict[str, Tuned] = {
     "linear": Tuned(Estimator("gumbel", "family", 8), 1000, 20.0, 1000.0, 0.02, 5.0),
@@ -225,18 +311,33 @@ PARAMETER_STEPS = 1000
 
 
 def default_settings(model: Model, d: int, observations: int, **changes: Any) -> Settings:
-    """Our defaults for any number of nodes and rows; `changes` overrides them.
+    """Return this library's settings for any number of nodes and rows.
 
     Models with closed-form evidence are inferred without their parameters (`collapsed`), which are drawn exactly
-    at the end; `collapsed=False` infers both together, as the paper does. Models of your own take the joint
-    defaults of the linear model, with the straight-through estimator if they are defined for hard graphs only.
+    at the end; `collapsed=False` infers both jointly, as the paper does. User-defined models get the joint defaults
+    of the linear model, with the straight-through estimator if they are defined for hard graphs only.
+
+    Parameters
+    ----------
+    model
+        The model to infer.
+    d
+        Number of nodes.
+    observations
+        Number of rows.
+    changes
+        Fields of `Settings` to override.
+
+    Returns
+    -------
+    Settings
     """
     collapsed = changes.get("collapsed", model.has_compiled_evidence)
     growth = max(1.0, d / 20)
     more_rows = max(1.0, observations / 100) ** 0.25  # the penalty competes with likelihoods that grow with N
     if collapsed:
         tuned = CLOSED_FORM
-        # every family has its own samples, and a particle of many nodes has many families
+        # each family has its own samples, and a large graph has many families: fewer samples of each suffice
         estimator = replace(tuned.estimator, samples=max(1, round(tuned.estimator.samples / growth)))
         steps = round(tuned.steps * growth**0.75)
         beta_end = tuned.beta_end * growth**0.75 * more_rows
@@ -251,7 +352,7 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
             estimator = replace(estimator, samples=round(estimator.samples * growth**0.75))
             tuned = tuned._replace(alpha_end=tuned.alpha_end * growth**-0.75)
             beta_end *= growth**1.5
-        # large networks lose their way at high rates
+        # high rates give worse results on large networks
         bandwidth_z, rate = tuned.bandwidth_z, max(tuned.rate * growth**-1.5, min(tuned.rate, 0.005))
         if not model.soft:
             estimator = replace(estimator, kind="straight-through")

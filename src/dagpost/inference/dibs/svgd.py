@@ -1,6 +1,7 @@
-"""The kernel of SVGD and its update direction, in matrix form.
+"""Stein variational gradient descent (SVGD) on particles (z, theta): algorithms 1 and 2 of the paper in one.
 
-Stein variational gradient descent on particles (z, theta): algorithms 1 and 2 of the paper in one.
+The kernel and the update direction in matrix form, the step, and the loop over steps with its time limit, checkpoints
+and snapshots.
 """
 
 from __future__ import annotations
@@ -21,36 +22,36 @@ from dagpost._util.numerics import generator
 from dagpost._util.progress import Advance
 from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
-from dagpost.inference.checkpoints import NOWHERE, Section
+from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.checkpoints import State as Saved
-from dagpost.inference.checkpoints.state import packed, unpacked
+from dagpost.inference.checkpoints.state import tree_from_arrays, tree_to_arrays
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.inference.dibs.target import Target, gradients
 from dagpost.typing import Key
 
 
 def squared_distances(particles: Float[Array, "m p"]) -> Float[Array, "m m"]:
-    """`|x_a - x_b|²` of all pairs."""
+    """Return `|x_a - x_b|²` of all pairs."""
     squares = jnp.sum(particles**2, axis=1)
     inner = particles @ particles.T
     return jnp.maximum(squares[:, None] + squares[None, :] - 2 * inner, 0.0)
 
 
 def flatten(tree: Any) -> Float[Array, "m p"]:
-    """All leaves of every particle in one row."""
+    """Return the leaves of each particle concatenated in one row."""
     leaves = jax.tree.leaves(tree)
     return jnp.concatenate([leaf.reshape(leaf.shape[0], -1) for leaf in leaves], axis=1)
 
 
 def directions(z: Array, theta: Any, z_gradient: Array, theta_gradient: Any, bandwidth_z, bandwidth_theta):
-    """`phi` of every particle for the additive kernel `k = exp(-|z - z'|²/gz) + exp(-|theta - theta'|²/gt)`.
+    """Return `phi` of every particle for the additive kernel `k = exp(-|z - z'|²/gz) + exp(-|theta - theta'|²/gt)`.
 
     For each part x of a particle, `phi^x(a) = 1/M sum_b [k(b, a) grad_b + d k(b, a) / d x_b]` (algorithm 2), and
     only the part's own summand of the kernel depends on x_b:
 
         phi^x = (K grad - 2/g (K_x x - x rowsum(K_x))) / M.
 
-    Without parameters the second summand is left out. One particle gives `phi = k(x, x) grad`, with
+    Without parameters the kernel has its first summand only. One particle gives `phi = k(x, x) grad`, with
     `k(x, x) = 2` for the joint kernel.
     """
     count = z.shape[0]
@@ -59,23 +60,23 @@ def directions(z: Array, theta: Any, z_gradient: Array, theta_gradient: Any, ban
     kernel_theta = jnp.exp(-squared_distances(flatten(theta)) / bandwidth_theta) if has_theta else jnp.zeros(())
     kernel = kernel_z + kernel_theta
 
-    def transported(part, gradient, own, bandwidth):
+    def phi(part, gradient, own, bandwidth):
         x, g = part.reshape(count, -1), gradient.reshape(count, -1)
         repulsion = -2.0 / bandwidth * (own @ x - x * jnp.sum(own, axis=1, keepdims=True))
         return ((kernel @ g + repulsion) / count).reshape(part.shape)
 
-    phi_z = transported(z, z_gradient, kernel_z, bandwidth_z)
+    phi_z = phi(z, z_gradient, kernel_z, bandwidth_z)
     if not has_theta:
         return phi_z, theta
-    phi_theta = jax.tree.map(lambda t, g: transported(t, g, kernel_theta, bandwidth_theta), theta, theta_gradient)
+    phi_theta = jax.tree.map(lambda t, g: phi(t, g, kernel_theta, bandwidth_theta), theta, theta_gradient)
     return phi_z, phi_theta
 
 
 class State(NamedTuple):
-    """Where a run stands; everything that it takes to go on."""
+    """State of a run: everything needed to continue it."""
 
-    step: Any  # how many have been made
-    position: Any  # on the schedules; the same, unless a time limit shortens the run
+    step: Any  # steps made
+    position: Any  # step on the schedules: equals `step`, unless a time limit shortens the run
     key: Any
     z: Any
     theta: Any
@@ -83,7 +84,29 @@ class State(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What a callback sees at `step` of `steps`; `made` is smaller where a time limit shortens the run."""
+    """State of the particles as a callback gets it.
+
+    Attributes
+    ----------
+    step
+        Step on the schedules.
+    steps
+        Planned steps.
+    made
+        Steps made; fewer than `step` where a time limit shortens the run.
+    alpha, beta
+        Inverse temperature of the edges and weight of the acyclicity penalty.
+    z
+        Latent variables of the m particles.
+    theta
+        Their parameters, or `()` if these are integrated out.
+    edge_probabilities
+        `p(i -> j | z)` of every particle, (m, d, d).
+    graphs
+        Graph of every particle at infinite alpha, (m, d, d).
+    cyclic
+        Number of particles whose graph has a cycle.
+    """
 
     step: int
     steps: int
@@ -101,7 +124,7 @@ Callback = Callable[[Snapshot], None]
 
 
 class Diverged(RunError):
-    """A particle became NaN or infinite; `state` is the last good one."""
+    """A particle became NaN or infinite; `state` is the last finite one."""
 
     def __init__(self, message: str, state: State):
         super().__init__(message)
@@ -109,7 +132,7 @@ class Diverged(RunError):
 
 
 def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
-    """Particles from their priors."""
+    """Return the initial state, with particles drawn from their priors."""
     settings = target.settings
     key_z, key_theta, key_run = jax.random.split(key, 3)
     rng = generator(key_z)
@@ -123,7 +146,7 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
 
 
 def step(target: Target, state: State, stats: Any, pace: Any = 1.0) -> State:
-    """One step of every particle; the schedules go on by `pace`."""
+    """Return the state after one step of every particle; the schedules advance by `pace`."""
     settings = target.settings
     key_gradient, key_next = jax.random.split(state.key)
     alpha, beta = settings.alpha(state.position), settings.beta(state.position)
@@ -136,8 +159,8 @@ def step(target: Target, state: State, stats: Any, pace: Any = 1.0) -> State:
 
 
 @partial(jitted, static_argnums=0)
-def _several(target: Target, state: State, stats: Any, count: Any, pace: Any) -> tuple[State, Any]:
-    """The state after `count` steps, and whether it is finite. `count` is traced: one compilation serves any number."""
+def _run_steps(target: Target, state: State, stats: Any, count: Any, pace: Any) -> tuple[State, Any]:
+    """Return the state after `count` steps and whether it is finite; `count` is traced, so it compiles once."""
     state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats, pace), state)
     leaves = jax.tree.leaves((state.z, state.theta))
     return state, jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]))
@@ -145,73 +168,76 @@ def _several(target: Target, state: State, stats: Any, count: Any, pace: Any) ->
 
 def run(
     target: Target, state: State, stats: Any, every: int, callback: Callback | None = None,
-    advance: Advance = lambda amount: None, section: Section = NOWHERE, clock: Clock | None = None,
+    advance: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> State:  # fmt: skip
-    """All remaining steps; after every `every` steps `advance` hears of them and `callback` sees the particles.
+    """Run all remaining steps; `advance` gets progress, and `callback` a snapshot after every `every` steps.
 
-    Exactly `settings.steps` steps are run, whether or not `every` divides them. How many of them are one call makes
-    no difference to the result, so a run may be split, saved and taken up anywhere. Where the clock leaves no time for
-    all of them, fewer steps go through the same schedules (`_Stretch`).
+    Exactly `settings.steps` steps are run, whether or not `every` divides them. The result does not depend on how steps
+    are grouped into compiled calls, so a run may be split, saved and resumed anywhere. Where the clock leaves no time
+    for all steps, fewer steps pass through the whole schedules (`_Pacer`).
     """
     clock = clock or Clock()
     stats = jax.tree.map(jnp.asarray, stats)
     if section.found is not None:
-        state = unpacked(state, section.found.arrays)
+        state = tree_from_arrays(state, section.found.arrays)
     done, steps = float(state.position), target.settings.steps
-    stretch = _Stretch(clock)
+    pacer = _Pacer(clock)
     advance(done)
-    while done < steps - 0.5 and stretch.affords_a_step():
-        pace, shown = stretch.pace(steps - done), done
+    while done < steps - 0.5 and pacer.affords_a_step():
+        pace, shown = pacer.pace(steps - done), done
         stop = min(every * (int(done + 0.5) // every + 1), steps)
         for count in section.parts(max(1, math.ceil((stop - done) / pace - 1e-3)), clock):
-            began = clock.seconds
-            following, finite = _several(target, state, stats, count, pace)
+            started = clock.seconds
+            following, finite = _run_steps(target, state, stats, count, pace)
             if not finite:
                 raise Diverged(f"a particle became infinite between steps {done:.0f} and {done + count:.0f}", state)
             advance(float(following.position) - done)
             state, done = following, float(following.position)
-            stretch.saw(count, clock.seconds - began)
-            section.reached(partial(_saved, state))
-            if not stretch.fits(pace, steps - done):
+            pacer.record(count, clock.seconds - started)
+            section.reached(partial(_to_saved_state, state))
+            if not pacer.fits(pace, steps - done):
                 break
         if callback is not None and (int(done + 0.5) // every > int(shown + 0.5) // every or done >= steps - 0.5):
             callback(snapshot(target, state))
         elif done == shown:
-            break  # the time is up
+            break  # out of time
     return state
 
 
-class _Stretch:
-    """How fast the schedules have to go on so that they end with the clock."""
+class _Pacer:
+    """Chooses how fast the schedules advance, so that they end when the clock expires."""
 
     def __init__(self, clock: Clock):
         self.clock, self.steps, self.seconds = clock, 0, 0.0
 
-    def saw(self, steps: int, seconds: float) -> None:
-        """So many steps took so long."""
+    def record(self, steps: int, seconds: float) -> None:
+        """Record that `steps` steps took `seconds`."""
         self.steps, self.seconds = self.steps + steps, self.seconds + seconds
 
     def affords_a_step(self) -> bool:
-        """Whether there is time for one more, about."""
+        """Return whether there is time for about one more step."""
         return self.clock.limit is None or self.seconds / max(self.steps, 1) < 2 * self.clock.left
 
     def pace(self, left: float) -> float:
-        """1, or more where the clock leaves no time for the steps that are left."""
+        """Return the schedule steps per step: 1, or more if the clock leaves no time for the `left` remaining ones."""
         if self.clock.limit is None or self.steps == 0:
             return 1.0
         affordable = max(self.clock.left * self.steps / max(self.seconds, 1e-9), 1.0)
         return max(1.0, left / affordable)
 
     def fits(self, pace: float, left: float) -> bool:
+        """Return whether `pace` is still close to what the clock requires."""
         return self.clock.limit is None or 0.8 * self.pace(left) <= pace <= max(1.0, 1.5 * self.pace(left))
 
 
-def _saved(state: State) -> Saved:
-    return Saved(packed(state), {})
+def _to_saved_state(state: State) -> Saved:
+    """Return the state as named arrays, for a checkpoint."""
+    return Saved(tree_to_arrays(state), {})
 
 
 @partial(jax.jit, static_argnums=0)
-def _look(target: Target, state: State) -> tuple[Any, ...]:
+def _inspect(target: Target, state: State) -> tuple[Any, ...]:
+    """Return alpha, beta, edge probabilities and limiting graphs of the latest step."""
     settings = target.settings
     scores = jax.vmap(settings.embedding.scores)(state.z)
     last = jnp.maximum(state.position - 1, 0)
@@ -221,8 +247,8 @@ def _look(target: Target, state: State) -> tuple[Any, ...]:
 
 
 def snapshot(target: Target, state: State) -> Snapshot:
-    """The state in plain arrays."""
-    alpha, beta, probabilities, graphs = jax.tree.map(np.asarray, _look(target, state))
+    """Return the state as plain arrays, with edge probabilities and graphs."""
+    alpha, beta, probabilities, graphs = jax.tree.map(np.asarray, _inspect(target, state))
     return Snapshot(
         step=round(float(state.position)),
         steps=target.settings.steps,

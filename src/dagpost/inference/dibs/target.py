@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from dagpost.graphs import cyclicity
-from dagpost.inference.dibs.estimators import Estimator, mapped, surrogate
+from dagpost.inference.dibs.estimators import Estimator, map_chunked, surrogate
 from dagpost.inference.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
 from dagpost.inference.dibs.host_calls import host_call
-from dagpost.inference.dibs.latent import edge_probabilities, hard_graph, of_free_edges, soft_graph
+from dagpost.inference.dibs.latent import edge_probabilities, hard_graph, mask_certain_edges, soft_graph
 from dagpost.inference.dibs.settings import Settings
 from dagpost.models import Model, Statistics
 from dagpost.models.base import SharedRows
@@ -21,26 +21,26 @@ from dagpost.priors import Constraints, GraphPrior
 
 
 class Target(NamedTuple):
-    """What is inferred, apart from the data."""
+    """The latent posterior to sample, without the data, and how its gradient is computed."""
 
     model: Model
     prior: GraphPrior
     settings: Settings
     on_host: bool
-    """Whether closed-form families of hard graphs are scored by the compiled kernel (on a CPU)."""
+    """Whether the compiled CPU kernel scores closed-form families of hard graphs."""
     chunk: int
-    """How many particles are processed at once."""
+    """Particles processed at once."""
     sample_chunk: int
-    """How many of the graphs sampled for a particle are processed at once."""
+    """Sampled graphs of a particle processed at once."""
 
     @property
     def known(self) -> Constraints | None:
-        """Edges that are certain, whatever z says."""
+        """Edges that are certain, whatever z is."""
         return self.prior.constraints
 
 
 class LogisticNoise(NamedTuple):
-    """Noise to be drawn for every particle, or one set that all of them share."""
+    """Logistic noise to draw: one set per particle, or one shared by all particles."""
 
     key: Any
     shared: bool
@@ -48,7 +48,7 @@ class LogisticNoise(NamedTuple):
 
 
 def gradients(target: Target, key, z, theta, alpha, beta, stats):
-    """Gradient of the log posterior by z and theta of every particle."""
+    """Return the gradient of the log posterior with respect to z and theta of every particle."""
     settings = target.settings
     key_likelihood, key_acyclicity, key_rows = jax.random.split(key, 3)
     scores = jax.vmap(settings.embedding.scores)(z)
@@ -76,21 +76,21 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
 
 
 def expected_cyclicity(target: Target, scores, alpha, noise):
-    """`E[h(G)]` over soft graphs (published), or `h` of the edge probabilities: no noise, one matrix power."""
+    """Return `E[h(G)]` over soft graphs (published), or `h` of the edge probabilities: no noise, one matrix power."""
     if target.settings.acyclicity == "mean-field":
         return cyclicity(edge_probabilities(scores, alpha, target.known))
     return jnp.mean(jax.vmap(cyclicity)(soft_graph(noise, scores, alpha, known=target.known)))
 
 
 def excess_parents(target: Target, probabilities):
-    """By how much the expected numbers of parents exceed what is allowed."""
+    """Return the sum over nodes of expected parents above the allowed number."""
     if target.known is None or target.known.max_parents is None:
         return 0.0
     return jnp.sum(jnp.maximum(jnp.sum(probabilities, axis=0) - target.known.max_parents, 0.0))
 
 
 def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale=1.0):
-    """Estimated gradient of `log E[p(D, theta | G)]` by the edge scores and by theta of every particle."""
+    """Return the estimated gradient of `log E[p(D, theta | G)]` by edge scores and by theta, for every particle."""
     estimator = target.settings.estimator
     noise = LogisticNoise(key, target.settings.shared_noise, (estimator.samples, *scores.shape[1:]))
     if estimator.kind == "flip":
@@ -107,7 +107,7 @@ def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale
 
 
 def _family_scores(target: Target, stats: Statistics, scale):
-    """`log_families(graph, theta)`: of the model, or of its evidence where the parameters are integrated out."""
+    """Return `log_families(graph, theta)`: the model's densities, or its evidence if parameters are integrated out."""
     model, settings = target.model, target.settings
     if settings.collapsed:
         table: Any = stats
@@ -126,52 +126,57 @@ def _family_scores(target: Target, stats: Statistics, scale):
 
 
 def _evidence_on_host(table: ConjugateTable, graph):
+    """Return the log evidence of every family of a hard graph, from the compiled CPU kernel."""
     shape = jax.ShapeDtypeStruct(graph.shape[:-1], graph.dtype)
     return host_call("dagpost.evidence", _evidence, shape, lax.stop_gradient(graph), *table)
 
 
 def _evidence(graphs, *fields):
+    """Return the log evidence of all families of batched graphs; `fields` are those of a `ConjugateTable`."""
     flat = graphs.reshape(-1, *graphs.shape[-2:]) > 0.5
     return all_families(plain_table(ConjugateTable(*fields)), flat).reshape(graphs.shape[:-1])
 
 
 def _ratios(graphs, *fields):
+    """Return the flip ratios for the objective "log-mean"."""
     return flip_ratios_on_host(ConjugateTable(*fields), graphs)
 
 
 def _mean_log_ratios(graphs, *fields):
+    """Return the flip ratios for the objective "mean-log"."""
     return flip_ratios_on_host(ConjugateTable(*fields), graphs, mean_log=True)
 
 
 def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, table: Any):
+    """Return the flip estimate of the gradient by the edge scores of every particle (`flips.py`)."""
     logits = alpha * scores
-    sampled = lambda scores, noise: hard_graph(noise, scores, alpha, target.known)  # noqa: E731
-    hard = _over_particles(sampled, (scores,), noise, scores.shape[0])
+    sample = lambda scores, noise: hard_graph(noise, scores, alpha, target.known)  # noqa: E731
+    hard = _over_particles(sample, (scores,), noise, scores.shape[0])
     mean_log = estimator.objective == "mean-log"
     if target.on_host:
-        named = ("dagpost.flips.mean-log", _mean_log_ratios) if mean_log else ("dagpost.flips.log-mean", _ratios)
-        ratios = host_call(*named, jax.ShapeDtypeStruct(scores.shape, scores.dtype), hard, *table)
+        kernel = ("dagpost.flips.mean-log", _mean_log_ratios) if mean_log else ("dagpost.flips.log-mean", _ratios)
+        ratios = host_call(*kernel, jax.ShapeDtypeStruct(scores.shape, scores.dtype), hard, *table)
     else:
         ratios = lax.map(lambda g: flip_ratios_in_jax(table, g[None], mean_log)[0], hard, batch_size=target.chunk)
     p = jax.nn.sigmoid(logits)
     gradient = alpha * p * (1 - p) * ratios if mean_log else alpha * (jax.nn.sigmoid(logits + ratios) - p)
-    return of_free_edges(gradient, target.known)
+    return mask_certain_edges(gradient, target.known)
 
 
 def _over_particles(function, particles, noise: LogisticNoise, chunk: int):
-    """`function(*particle, noise)` for every particle, at most `chunk` at once; so is the noise drawn."""
+    """Return `function(*particle, noise)` of every particle; at most `chunk` particles and their noise at once."""
     count = jax.tree.leaves(particles)[0].shape[0]
     if noise.shared:
-        drawn = jax.random.logistic(noise.key, noise.shape)
-        return mapped(lambda args: function(*args, drawn), particles, count, chunk)
+        values = jax.random.logistic(noise.key, noise.shape)
+        return map_chunked(lambda args: function(*args, values), particles, count, chunk)
     keys = jax.random.split(noise.key, count)
-    own = lambda args: function(*args[0], jax.random.logistic(args[1], noise.shape))  # noqa: E731
-    return mapped(own, (particles, keys), count, chunk)
+    one = lambda args: function(*args[0], jax.random.logistic(args[1], noise.shape))  # noqa: E731
+    return map_chunked(one, (particles, keys), count, chunk)
 
 
 def minibatch(key, model: Model, stats: Any, batch: int | None, scaled: bool = True):
-    """Statistics of `batch` rows drawn without replacement from `model.rows`, and the factor for their log likelihood:
-    all rows over those of the batch, which makes it unbiased, or 1."""
+    """Return statistics of `batch` rows drawn without replacement from `model.rows`, and a factor for their log
+    likelihood: rows / batch, which makes it unbiased, or 1 if not `scaled`."""
     if batch is None:
         return stats, 1.0
     rows = stats.shared.values.shape[0]

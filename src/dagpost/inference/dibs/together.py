@@ -1,4 +1,4 @@
-"""DiBS on many data sets of one shape at once: what a GPU has room for, one run alone does not fill."""
+"""DiBS on many data sets of one shape, batched: a single run does not fill a GPU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dagpost.priors import GraphPrior
 Outcome = Posterior | InputError | RunError
 
 
-def infer_together(
+def infer_batched(
     data: Sequence[Dataset],
     model: Model,
     prior: GraphPrior,
@@ -41,10 +41,31 @@ def infer_together(
     watched: Collection[int] = (),
     progress: bool | None = None,
 ) -> list[Outcome]:
-    """What `infer` gives for each data set and its seed, up to rounding; or the error that it would raise.
+    """Run `infer` on many data sets at once; results agree with separate runs up to rounding.
 
-    The sets have the same number of rows and columns. They share `settings.memory_limit`. `callback(number, snapshot)`
-    sees the particles of every set after the `watched` steps.
+    Parameters
+    ----------
+    data
+        Data sets with the same number of rows and columns.
+    model, prior, settings
+        As for `infer`; the data sets share `settings.memory_limit`.
+    seeds
+        One seed per data set.
+    particles
+        Number of SVGD particles per data set.
+    method
+        Name of the method, for the progress bar and `Posterior.info`.
+    callback
+        Called as `callback(number, snapshot)` for every data set after each of the `watched` steps.
+    watched
+        Steps after which `callback` is called.
+    progress
+        Whether to show progress; None: on a terminal only.
+
+    Returns
+    -------
+    list
+        For each data set a Posterior, or the error that `infer` would raise.
     """
     check_same_shape(data, seeds)
     shared = replace(settings, memory_limit=settings.memory_limit / len(data))
@@ -52,30 +73,32 @@ def infer_together(
     target = prepared[0].target._replace(on_host=False)  # nothing leaves the device
     keys = [jax.random.split(key_from_seed(seed)) for seed in seeds]
     states = stack_trees([initial_state(target, start, particles, one.nodes) for (start, _), one in zip(keys, data)])
-    used = stack_trees([one.used for one in prepared])
+    gradient_stats = stack_trees([one.gradient_stats for one in prepared])
     part = max(1, settings.steps // 20)
     done = 0
     with progress_bar(f"{method}, {len(data)} data sets", settings.steps, progress) as advance:
         for stop in sorted({*range(part, settings.steps, part), *watched, settings.steps}):
-            states = jax.block_until_ready(_several_together(target, states, used, stop - done))
+            states = jax.block_until_ready(_run_steps_batched(target, states, gradient_stats, stop - done))
             advance(stop - done)
             done = stop
             if callback is not None and done in watched:
                 for number in range(len(data)):
                     callback(number, snapshot(target, member(states, number)))
     return [
-        _finished(target, member(states, number), one, prepared[number].stats, keys[number][1], method)
+        _outcome(target, member(states, number), one, prepared[number].stats, keys[number][1], method)
         for number, one in enumerate(data)
     ]
 
 
 @partial(jitted, static_argnums=0)
-def _several_together(target: Target, states: State, stats: Any, count: Any) -> State:
+def _run_steps_batched(target: Target, states: State, stats: Any, count: Any) -> State:
+    """Return the states of all data sets after `count` steps."""
     several = lambda state, stats: jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)  # noqa: E731
     return jax.vmap(several)(states, stats)
 
 
-def _finished(target: Target, state: State, data: Dataset, stats: Any, key: Any, method: str) -> Outcome:
+def _outcome(target: Target, state: State, data: Dataset, stats: Any, key: Any, method: str) -> Outcome:
+    """Return the posterior of one data set, or the error that its run ends with."""
     last = snapshot(target, state)
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((last.z, last.theta))):
         return RunError(f"a particle became infinite within {last.step} steps")

@@ -1,4 +1,4 @@
-"""Exact posteriors: enumeration, and dynamic programming over layers."""
+"""Exact posteriors over DAGs: enumeration, and dynamic programming over layers."""
 
 from dagpost.inference.exact.posterior import Exact, ExactPosterior
 

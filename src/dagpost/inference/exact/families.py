@@ -1,6 +1,6 @@
-"""The log weight of every family: evidence of the node given the parent set, plus the prior's column.
+"""Log weights of all families: log evidence of the node given the parent set, plus log prior of the column.
 
-Parent sets are bit sets: bit i of `subset` says that i is a parent. Tables have shape (d, 2^d), with -inf
+Parent sets are bit sets: bit i of `subset` means that i is a parent. Tables have shape (d, 2^d), with -inf
 where the set contains the node itself.
 """
 
@@ -20,14 +20,14 @@ from dagpost.typing import Graphs
 
 
 def members(d: int) -> Bool[np.ndarray, "s d"]:
-    """Row s: the indicator of the set with bits s."""
+    """Return the indicator of every set: row s is that of bit set s."""
     return (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.bool_)
 
 
 def evidence_table(model: Model, stats: Statistics, d: int) -> Float[np.ndarray, "d s"]:
-    """Log evidence of every node given every parent set."""
+    """Return the log evidence of every node given every parent set."""
     if not model.has_evidence:
-        raise InputError(f"the model {model.name!r} has no closed-form evidence, so no exact posterior")
+        raise InputError(f"the model {model.name!r} has no closed-form evidence, which exact inference needs")
     compiled = model.evidence_table(stats)
     if compiled is not None:
         return evidence_of_subsets(compiled)
@@ -40,9 +40,9 @@ def evidence_table(model: Model, stats: Statistics, d: int) -> Float[np.ndarray,
 
 
 def prior_table(prior: GraphPrior, d: int) -> Float[np.ndarray, "d s"]:
-    """The prior's log factor of every node and parent set."""
+    """Return the log prior factor of every node and parent set."""
     if not prior.decomposes:
-        raise InputError(f"the prior {prior.name!r} does not decompose by column: exact inference needs d <= 5")
+        raise InputError(f"the prior {prior.name!r} does not decompose by column: use at most 5 columns")
     sets = members(d)
     with jax.enable_x64(True):
         by_set = _batched(prior)
@@ -53,15 +53,16 @@ def prior_table(prior: GraphPrior, d: int) -> Float[np.ndarray, "d s"]:
 
 @cached_by_value
 def _batched(prior: GraphPrior):
+    """Return the compiled log prior of many columns of one node."""
     return jax.jit(jax.vmap(prior.log_column, in_axes=(0, None)))
 
 
 def codes(graphs: Graphs) -> np.ndarray:
-    """Parent bit sets of every node of every graph, shape (m, d)."""
+    """Return the parent bit sets of every node of every graph, (m, d)."""
     d = graphs.shape[-1]
     return np.einsum("mij,i->mj", graphs.astype(np.int64), 1 << np.arange(d))
 
 
 def log_weights(table: Float[np.ndarray, "d s"], graphs: Graphs) -> Float[np.ndarray, " m"]:
-    """Unnormalised log posterior of each graph, read off the table."""
+    """Return the unnormalised log posterior of each graph, from the table of families."""
     return table[np.arange(graphs.shape[-1]), codes(graphs)].sum(axis=1)

@@ -1,7 +1,7 @@
-"""Sums over all DAGs without subtraction: dynamic programming over layers.
+"""Sums over all DAGs by dynamic programming over layers, without subtraction.
 
 Every DAG splits in exactly one way into layers: first the nodes without parents, then those whose parents
-are placed already with at least one in the layer before. With `U` the nodes placed and `R ⊆ U` the last
+are all placed already, at least one of them in the layer before. With `U` the nodes placed and `R ⊆ U` the last
 layer, the weight of everything that can follow is
 
     b(U, R) = sum_{∅ ≠ T ⊆ V∖U}  b(U ∪ T, T)  prod_{j ∈ T} D_j(U, R),        b(V, ·) = 1,
@@ -19,7 +19,7 @@ Weights range over thousands of nats, so all quantities are held relative to a p
     q_U(T)  = exp(β(U ∪ T) - β(U) + sum_{j ∈ T} log A_j(U))  <=  1.
 
 The posterior mass of a state (U, R) is at most (number of DAGs it stands for) · b̃(U, R), so whatever
-underflows here is negligible, and ordinary floating point does.
+underflows here is negligible, and ordinary floating point suffices.
 
 The sum over T is evaluated by folding one node of V∖U at a time; its reverse pass gives the derivative by
 every ρ_j, and with it the posterior probability of every family.
@@ -37,11 +37,11 @@ from dagpost._util.numerics import log_add
 from dagpost._util.progress import Advance
 
 CHUNKS = 8
-"""Work is cut into this many pieces whatever the number of cores, so that sums do not depend on it."""
+"""Number of pieces the work is split into, fixed so that sums do not depend on the number of cores."""
 
 
 class Layers(NamedTuple):
-    """Result of the backward pass; everything that exact draws need."""
+    """Result of the backward pass: everything needed for exact draws."""
 
     log_weight: np.ndarray  # (d, 2^d) log w_j(P)
     log_total: np.ndarray  # (d, 2^d) log A_j(U)
@@ -52,7 +52,7 @@ class Layers(NamedTuple):
 
 
 def memory_bytes(d: int) -> int:
-    """What the forward and the backward pass hold at once, with a tenth to spare."""
+    """Return the memory that both passes hold at once, with a margin of a tenth."""
     states, subsets = 2 * 8 * 3**d, (8 + CHUNKS) * 8 * d * 2**d
     scratch = CHUNKS * 8 * 8 * 2**d
     return 11 * (states + subsets + scratch) // 10
@@ -60,7 +60,7 @@ def memory_bytes(d: int) -> int:
 
 @njit(cache=True)
 def log_subset_sums(table, supersets=False):
-    """`log A_j(U) = log sum_{P ⊆ U} w_j(P)` for every U; with `supersets` the sum is over P ⊇ U."""
+    """Return `log A_j(U) = log sum_{P ⊆ U} w_j(P)` for every U; with `supersets` the sum is over P ⊇ U."""
     out = table.copy()
     d, size = out.shape
     for j in range(d):
@@ -73,6 +73,7 @@ def log_subset_sums(table, supersets=False):
 
 @njit(cache=True)
 def _potentials(log_total):
+    """Return β(U) of every U."""
     d, size = log_total.shape
     out = np.full(size, -np.inf)
     out[size - 1] = 0.0
@@ -87,7 +88,7 @@ def _potentials(log_total):
 
 @njit(cache=True)
 def next_layer_factors(placed, log_total, potential, ternary, nodes, state, factor):
-    """For each T among the unplaced nodes: its offset `2·ternary[T]` and `q_U(T)`; returns how many nodes."""
+    """Write the state index and `q_U(T)` of each set T of unplaced nodes; return the number of unplaced nodes."""
     d = log_total.shape[0]
     count = 0
     for j in range(d):
@@ -111,7 +112,7 @@ def next_layer_factors(placed, log_total, potential, ternary, nodes, state, fact
 
 @njit(cache=True)
 def share_with_parent_in(layer, placed, nodes, count, log_total, rest):
-    """`1 - ρ_j(U, R) = A_j(U∖R) / A_j(U)` of each unplaced node; 1 where the node cannot be placed at all."""
+    """Write `1 - ρ_j(U, R) = A_j(U∖R) / A_j(U)` of each unplaced node; 1 where the node cannot be placed at all."""
     for k in range(count):
         whole = log_total[nodes[k], placed]
         rest[k] = 1.0 if whole == -np.inf else np.exp(log_total[nodes[k], placed & ~layer] - whole)
@@ -119,7 +120,7 @@ def share_with_parent_in(layer, placed, nodes, count, log_total, rest):
 
 @njit(cache=True)
 def _fold(values, count, rest, levels):
-    """`sum_T values[T] prod_{k ∈ T} ρ_k`, folding from the last node; level k is kept at levels[2^k : 2^(k+1)]."""
+    """Return `sum_T values[T] prod_{k ∈ T} ρ_k`, folding from the last node; level k is in levels[2^k : 2^(k+1)]."""
     for x in range(1 << count):
         levels[(1 << count) + x] = values[x]
     for k in range(count - 1, -1, -1):
@@ -134,7 +135,7 @@ def _fold(values, count, rest, levels):
 
 @njit(cache=True, parallel=True)
 def _backward_level(sets, log_total, potential, ternary, backward):
-    """b̃(U, ·) for all the given U, which have the same size (not 0 and not d)."""
+    """Write b̃(U, ·) for all given U, which have the same size (not 0 and not d)."""
     d = log_total.shape[0]
     for chunk in prange(CHUNKS):
         nodes = np.empty(d, dtype=np.int64)
@@ -158,10 +159,10 @@ def _backward_level(sets, log_total, potential, ternary, backward):
 
 @njit(cache=True, parallel=True)
 def _forward_level(sets, log_total, potential, ternary, backward, forward, plus, minus):
-    """Posterior mass flowing through all the given U: fills `forward` for what comes next, and the adjoints.
+    """Pass posterior mass through all given U: write `forward` of the next states, and accumulate the adjoints.
 
-    `plus[j, U]` collects the derivative by `A_j(U)` and `minus[chunk, j, U∖R]` that by `-A_j(U∖R)`, both
-    multiplied by the `A_j` in question.
+    `plus[j, U]` accumulates the derivative by `A_j(U)` and `minus[chunk, j, U∖R]` that by `-A_j(U∖R)`, each
+    multiplied by its `A_j`.
     """
     d = log_total.shape[0]
     for chunk in prange(CHUNKS):
@@ -214,18 +215,19 @@ def _forward_level(sets, log_total, potential, ternary, backward, forward, plus,
 
 
 def _by_size(d: int) -> list[np.ndarray]:
+    """Return all bit sets grouped by their number of members."""
     sets = np.arange(1 << d)
     sizes = np.bitwise_count(sets)
     return [sets[sizes == size] for size in range(d + 1)]
 
 
 def work(d: int) -> float:
-    """Relative cost of one pass; the forward pass costs three times a backward one."""
+    """Return the relative cost of a backward pass; a forward pass costs three times as much."""
     return 4.0**d
 
 
 def backward_pass(log_weight: Float[np.ndarray, "d s"], advance: Advance = lambda amount: None) -> Layers:
-    """The normaliser of `prod_j w_j(P_j)` over all DAGs, and the table from which DAGs are drawn."""
+    """Return the normaliser of `prod_j w_j(P_j)` over all DAGs, and the tables from which DAGs are drawn."""
     d = log_weight.shape[0]
     log_total = log_subset_sums(log_weight)
     potential = _potentials(log_total)
@@ -237,7 +239,7 @@ def backward_pass(log_weight: Float[np.ndarray, "d s"], advance: Advance = lambd
     for size in range(d - 1, 0, -1):
         _backward_level(by_size[size], log_total, potential, ternary, backward)
         advance(len(by_size[size]) * 2.0**d)
-    # the first layer: every member without parents
+    # first layer: nodes without parents
     log_normaliser = -np.inf
     if potential[0] > -np.inf:
         ahead = first_layer(log_total, potential, ternary, backward)
@@ -246,7 +248,7 @@ def backward_pass(log_weight: Float[np.ndarray, "d s"], advance: Advance = lambd
 
 
 def first_layer(log_total, potential, ternary, backward) -> Float[np.ndarray, " s"]:
-    """Weight of every choice of the first layer, relative to the potential."""
+    """Return the weight of every choice of the first layer, relative to the potential."""
     d = log_total.shape[0]
     state, factor = np.empty(1 << d, dtype=np.int64), np.empty(1 << d)
     next_layer_factors(0, log_total, potential, ternary, np.empty(d, dtype=np.int64), state, factor)
@@ -254,7 +256,7 @@ def first_layer(log_total, potential, ternary, backward) -> Float[np.ndarray, " 
 
 
 def family_probabilities(layers: Layers, advance: Advance = lambda amount: None) -> Float[np.ndarray, "d s"]:
-    """The posterior probability that the parents of j are exactly P, for every j and P."""
+    """Return the posterior probability that the parents of j are exactly P, for every j and P."""
     log_weight, log_total, potential, ternary, backward, log_normaliser = layers
     d = log_weight.shape[0]
     forward = np.zeros(3**d)

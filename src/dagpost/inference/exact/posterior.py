@@ -1,4 +1,4 @@
-"""`exact`: the posterior itself, for models with closed-form evidence on few nodes."""
+"""`exact`: the exact posterior over DAGs, for models with evidence on few nodes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Listing(NamedTuple):
 
 
 class Summation(NamedTuple):
-    """The family weights and the tables of dynamic programming, which stand for all DAGs."""
+    """Family weights and dynamic-programming tables that represent all DAGs."""
 
     table: Float[np.ndarray, "d s"]
     layers: Layers
@@ -59,23 +59,41 @@ class Summation(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactPosterior(Posterior):
-    """The exact posterior. Edge marginals, evidence, MAP graph and parent sets carry no Monte Carlo error.
+    """The exact posterior. Edge marginals, evidence, MAP graph and parent sets have no Monte Carlo error.
 
-    Up to five nodes `graphs` are all DAGs with their probabilities, or all that prior knowledge allows. Beyond, they
-    are independent exact draws with equal weights, and `marginals` hold the exact edge probabilities.
+    With up to five nodes `graphs` holds all DAGs (that prior knowledge allows) with their probabilities. With more, it
+    holds independent exact draws with equal weights, and `marginals` the exact edge probabilities.
+
+    Attributes
+    ----------
+    log_evidence
+        `log p(D)`, with the graph prior normalised over the DAGs that it allows.
+    log_normaliser
+        `log sum_G exp(log_joint(G))`.
+    parent_probabilities
+        `Pr(parents of j = P | D)` by node j and bit set P, (d, 2^d).
+    best
+        The most probable DAG; see `map_graph`.
     """
 
     log_evidence: float = float("nan")
-    """`log p(D)`, with the graph prior normalised over the DAGs that it allows."""
     log_normaliser: float = float("nan")
-    """`log sum_G exp(log_joint(G))`."""
     parent_probabilities: Float[np.ndarray, "d s"] | None = None
-    """`Pr(parents of j = P | D)` by bit set P."""
     best: Graph | None = None
     _source: Listing | Summation | None = None
 
     def weighted(self, kind: Literal["uniform", "posterior"]) -> ExactPosterior:
-        """Itself: an exact posterior has the right weights already, and no others would be better."""
+        """Return this posterior: its weights are exact already.
+
+        Parameters
+        ----------
+        kind
+            "uniform" or "posterior", as for `Posterior.weighted`; both give the same.
+
+        Returns
+        -------
+        ExactPosterior
+        """
         if kind not in ("uniform", "posterior"):
             raise InputError(f"unknown weighting {kind!r}: {nearest(str(kind), ['uniform', 'posterior'])}")
         return self
@@ -87,7 +105,18 @@ class ExactPosterior(Posterior):
         return self.best.copy()
 
     def log_probability(self, graphs: Graphs) -> Float[np.ndarray, " m"]:
-        """`log p(G | D)` of any DAGs."""
+        """Return `log p(G | D)` of any DAGs.
+
+        Parameters
+        ----------
+        graphs
+            Adjacency matrices of DAGs, (m, d, d).
+
+        Returns
+        -------
+        array
+            Log probabilities, (m,); -inf for DAGs that the prior rules out.
+        """
         graphs = np.asarray(graphs, dtype=np.bool_)
         if isinstance(self._source, Summation):
             return log_weights(self._source.table, graphs) - self.log_normaliser
@@ -96,10 +125,23 @@ class ExactPosterior(Posterior):
         return np.array([known.get(row.tobytes(), -np.inf) for row in codes(graphs)])
 
     def parents(self, node: str | int, top: int | None = 10) -> list[ParentSet]:
-        """Parent sets of a node and their exact probabilities, most probable first."""
+        """Return the parent sets of a node with their exact probabilities, most probable first.
+
+        Parameters
+        ----------
+        node
+            Name or index.
+        top
+            Number of sets; None returns all with positive probability.
+
+        Returns
+        -------
+        list of ParentSet
+        """
         return self._parent_sets(self.index(node))[:top]
 
     def _parent_sets(self, j: int) -> list[ParentSet]:
+        """Return all parent sets with positive probability, most probable first."""
         assert self.parent_probabilities is not None
         row = self.parent_probabilities[j]
         order = np.argsort(-row, kind="stable")
@@ -107,16 +149,53 @@ class ExactPosterior(Posterior):
         return [ParentSet(parents, float(row[s])) for s, parents in zip(order, named) if row[s] > 0]
 
     def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
-        """Posterior mean of any function of the graph, and its standard error (0 where all DAGs are listed)."""
+        """Return the posterior mean of a function of the graph.
+
+        Parameters
+        ----------
+        feature
+            Function of an adjacency matrix that returns a number or a truth value.
+
+        Returns
+        -------
+        Expectation
+            Mean and standard error; the error is 0 if all DAGs are enumerated.
+        """
         return Expectation(*self.feature_probability(feature))
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """As an ordinary posterior: graphs, weights, exact edge probabilities and evidence, but not the tables behind
-        `sample`, `log_probability` and exact parent sets."""
+        """Save as an ordinary `Posterior`: graphs, weights, exact edge probabilities and evidence, but not the tables
+        behind `sample`, `log_probability` and exact parent sets.
+
+        Parameters
+        ----------
+        path
+            File to write.
+        overwrite
+            Whether an existing file may be replaced.
+
+        Returns
+        -------
+        Path
+            The file written.
+        """
         return Posterior(**{name: getattr(self, name) for name in SAVED}).save(path, overwrite)
 
     def sample(self, draws: int, seed: int) -> Graphs:
-        """Independent exact draws of DAGs."""
+        """Return independent exact draws of DAGs.
+
+        Parameters
+        ----------
+        draws
+            Number of draws.
+        seed
+            Root of the random numbers.
+
+        Returns
+        -------
+        Graphs
+            Adjacency matrices, (draws, d, d).
+        """
         rng = generator(key_from_seed(seed))
         if isinstance(self._source, Summation):
             return draw_graphs(rng, self._source.layers, draws)
@@ -128,7 +207,20 @@ class ExactPosterior(Posterior):
     def feature_probability(
         self, feature: Callable[[Graph], Any], draws: int = 10_000, seed: int = 0
     ) -> tuple[float, float]:
-        """Posterior mean of any function of the graph, and its standard error (0 where all DAGs are listed)."""
+        """Return the posterior mean of a function of the graph, and its standard error.
+
+        Parameters
+        ----------
+        feature
+            Function of an adjacency matrix that returns a number or a truth value.
+        draws, seed
+            Number and seed of the draws, used if the DAGs are not all enumerated.
+
+        Returns
+        -------
+        tuple
+            Mean and standard error; the error is 0 if all DAGs are enumerated.
+        """
         if isinstance(self._source, Listing):
             graphs, log_probability = self._source
             values = np.array([float(feature(g)) for g in graphs])
@@ -178,7 +270,8 @@ class Exact(Method):
         data, model, prior, seed = problem.data, problem.model, problem.prior, problem.seed
         if not model.has_evidence:
             raise InputError(
-                f"the model {model.name!r} has no closed-form evidence, so its posterior cannot be computed exactly"
+                f"the model {model.name!r} has no closed-form evidence, which an exact posterior needs: "
+                "use dp.fit with method='dibs'"
             )
         algorithm = self.algorithm
         if algorithm == "auto":
@@ -194,11 +287,13 @@ class Exact(Method):
 
 
 def _check_mass(log_normaliser: float) -> None:
+    """Raise if every DAG has probability zero."""
     if not np.isfinite(log_normaliser):
         raise InputError("no DAG is possible under this prior: its constraints contradict each other")
 
 
 def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Statistics) -> ExactPosterior:
+    """Return the posterior from a list of all DAGs."""
     graphs = _dags(data.nodes)
     if prior.constraints is not None:
         graphs = graphs[prior.constraints.honoured_by(graphs)]
@@ -230,7 +325,7 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
 
 
 def _edge_marginals(families: Float[np.ndarray, "d s"]) -> Float[np.ndarray, "d d"]:
-    """`Pr(i -> j)`: the parent sets of j that contain i."""
+    """Return `Pr(i -> j)`, summed over the parent sets of j that contain i."""
     return np.clip((families @ members(families.shape[0])).T, 0.0, 1.0)
 
 
@@ -243,6 +338,7 @@ def _by_layers(
     seed: int,
     progress: bool | None,
 ) -> ExactPosterior:
+    """Return the posterior from the sums over all DAGs, with exact draws."""
     d = data.nodes
     log_prior = prior_table(prior, d)
     table = evidence_table(model, stats, d) + log_prior
@@ -274,18 +370,19 @@ def _by_layers(
 
 
 def _check_memory(d: int, limit: float | None) -> None:
+    """Raise if the tables for d nodes exceed the memory limit in GiB (None: the available memory)."""
     available = available_memory() if limit is None else limit
     needed = memory_bytes(min(d, 60)) / 2**30
     if d > LARGEST or needed > available:
         within = [size for size in range(2, LARGEST + 1) if memory_bytes(size) / 2**30 <= available]
         raise InputError(
             f"an exact posterior over {d} nodes needs {'over ' if d > 60 else ''}{needed:.3g} GiB of memory "
-            f"({available:.3g} GiB at hand): use at most {max(within, default=5)} columns, or a sampling method"
+            f"({available:.3g} GiB available): use at most {max(within, default=5)} columns, or a sampling method"
         )
 
 
 def _with_parameters(post: ExactPosterior, stats: Statistics, draws: int, seed: int) -> ExactPosterior:
-    """Draws of graphs, each with an exact draw of its parameters."""
+    """Return draws of graphs, each with an exact draw of its parameters."""
     graphs = post.graphs if isinstance(post._source, Summation) else post.sample(draws, seed)
     keys = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), draws)
     theta = post.model.draw_thetas(keys, graphs, stats)

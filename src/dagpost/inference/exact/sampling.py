@@ -1,4 +1,4 @@
-"""Graphs out of the sums over all DAGs: exact draws, layer by layer, and the most probable DAG.
+"""Graphs from the tables of `layers.py`: exact draws, layer by layer, and the most probable DAG.
 
 The most probable DAG is found by dynamic programming over sets of nodes (Silander and Myllymäki 2006).
 """
@@ -14,9 +14,10 @@ from dagpost.typing import Graph, Graphs
 
 
 @njit(cache=True)
-def _best(log_weight, graph):
+def _best_dag(log_weight, graph):
+    """Write the most probable DAG to `graph` and return its log weight."""
     d, size = log_weight.shape
-    best = log_weight.copy()  # best weight of parents of j within U, and which set has it
+    best = log_weight.copy()  # best weight of parents of j within U; `choice` is the set that has it
     choice = np.empty((d, size), dtype=np.int64)
     for j in range(d):
         for s in range(size):
@@ -25,7 +26,7 @@ def _best(log_weight, graph):
                 if s >> i & 1 and best[j, s ^ (1 << i)] > best[j, s]:
                     best[j, s] = best[j, s ^ (1 << i)]
                     choice[j, s] = choice[j, s ^ (1 << i)]
-    # value of the best DAG on each set, which ends in a node whose parents come from the rest
+    # value of the best DAG on each set; its last node has parents among the others
     value = np.full(size, -np.inf)
     last = np.full(size, -1, dtype=np.int64)
     value[0] = 0.0
@@ -47,16 +48,16 @@ def _best(log_weight, graph):
 
 
 def most_probable_graph(log_weight: Float[np.ndarray, "d s"]) -> tuple[Graph, float]:
-    """The DAG with the largest product of family weights, and the log of that product."""
+    """Return the DAG with the largest product of family weights, and the log of that product."""
     d = log_weight.shape[0]
     graph = np.zeros((d, d), dtype=np.bool_)
-    value = _best(log_weight, graph)
+    value = _best_dag(log_weight, graph)
     return graph, float(value)
 
 
 @njit(cache=True)
 def _pick(weights, count, uniform):
-    """Index drawn in proportion to the weights, by inverting their running sum."""
+    """Return an index drawn in proportion to the weights, by inversion of their running sum."""
     total = 0.0
     for x in range(count):
         total += weights[x]
@@ -74,6 +75,7 @@ def _pick(weights, count, uniform):
 
 @njit(cache=True)
 def _draw(first, log_weight, log_total, potential, ternary, backward, uniforms, graphs):
+    """Write a draw to each of `graphs`; return the number of the draw that found no next layer, or -1."""
     d = log_weight.shape[0]
     everything = (1 << d) - 1
     nodes = np.empty(d, dtype=np.int64)
@@ -123,12 +125,12 @@ def _draw(first, log_weight, log_total, potential, ternary, backward, uniforms, 
 
 
 def draw_graphs(rng: np.random.Generator, layers: Layers, draws: int) -> Graphs:
-    """Independent exact draws from the posterior over DAGs."""
+    """Return independent exact draws from the posterior over DAGs."""
     d = layers.log_weight.shape[0]
     graphs = np.zeros((draws, d, d), dtype=np.bool_)
     log_weight, log_total, potential, ternary, backward, _ = layers
     first = first_layer(log_total, potential, ternary, backward)
-    # one number for each layer and one for each node's parents
+    # one uniform number per layer, and one per node for its parents
     stuck = _draw(first, log_weight, log_total, potential, ternary, backward, rng.random((draws, 2 * d + 1)), graphs)
     assert stuck < 0, "no DAG has a positive weight"
     return graphs

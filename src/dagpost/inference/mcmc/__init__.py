@@ -1,5 +1,6 @@
-"""Structure MCMC: chains over DAGs for models with closed-form evidence and priors that decompose."""
+"""Structure MCMC: chains over DAGs for models with evidence and priors that decompose, and joint chains over
+graphs and parameters."""
 
-from dagpost.inference.mcmc.mc3 import equilibrated
+from dagpost.inference.mcmc.mc3 import equilibrate
 
-__all__ = ["equilibrated"]
+__all__ = ["equilibrate"]

@@ -1,4 +1,4 @@
-"""Can a run be trusted? Split-R̂ and effective sample sizes of edges and of the log posterior."""
+"""Convergence diagnostics: split-R̂ and effective sample sizes of edges and of the log posterior."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import numpy as np
 from jaxtyping import Float
 
 LARGEST_RHAT = 1.01
-"""Above it chains disagree (Vehtari, Gelman, Simpson, Carpenter and Bürkner, 2021)."""
+"""Largest split-R̂ of chains that agree (Vehtari, Gelman, Simpson, Carpenter and Bürkner, 2021)."""
 SMALLEST_ESS = 400.0
+"""Smallest effective sample size of a run that can be trusted."""
 RARE = 0.02
-"""Edges that are rarer, or more certain, say little about mixing."""
+"""Edges with a probability below this, or above one minus this, say little about mixing."""
 FEWEST_BATCHES = 4
-"""From which a standard error can be told."""
+"""Fewest batches that give a standard error."""
 
 
 class Diagnostics(NamedTuple):
-    """The worst edge, and the log posterior; `error` is the largest standard error of an edge probability."""
+    """Diagnostics of the worst edge and of the log posterior; `error` is the largest standard error of an edge."""
 
     rhat: float
     ess: float
@@ -27,7 +28,7 @@ class Diagnostics(NamedTuple):
 
     @property
     def trusted(self) -> bool:
-        """Whether nothing speaks against the run."""
+        """Whether all diagnostics are within their limits."""
         return (
             max(self.rhat, self.rhat_log_posterior) <= LARGEST_RHAT
             and min(self.ess, self.ess_log_posterior) >= SMALLEST_ESS
@@ -35,33 +36,35 @@ class Diagnostics(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One plain sentence: whether to trust the run, and what failed."""
+        """One sentence: whether to trust the run, and what failed."""
         rhat, ess = max(self.rhat, self.rhat_log_posterior), min(self.ess, self.ess_log_posterior)
         figures = f"largest split-R̂ {rhat:.3f}, smallest effective sample size {ess:.0f}"
         if self.trusted:
-            return f"The chains agree ({figures}); edge probabilities are good to about ±{2 * self.error:.3f}."
+            return f"The chains agree ({figures}); edge probabilities are accurate to about ±{2 * self.error:.3f}."
         failed = []
         if not rhat <= LARGEST_RHAT:
-            failed.append(f"the chains disagree (largest split-R̂ {rhat:.3f}, at most {LARGEST_RHAT} is asked for)")
+            failed.append(f"the chains disagree (largest split-R̂ {rhat:.3f}, should be at most {LARGEST_RHAT})")
         if not ess >= SMALLEST_ESS:
-            failed.append(f"they are too short (effective sample size {ess:.0f}, {SMALLEST_ESS:.0f} is asked for)")
+            failed.append(
+                f"the chains are too short (effective sample size {ess:.0f}, should be at least {SMALLEST_ESS:.0f})"
+            )
         return (
             f"Do not trust this run yet: {' and '.join(failed)}. "
-            "Let it run longer (time_limit, max_moves) or compare runs with other seeds."
+            "Run it longer (raise time_limit or max_moves), or compare runs with other seeds."
         )
 
 
 def diagnose(
     frequencies: Float[np.ndarray, "e b d d"], rounds: int, log_posterior: Float[np.ndarray, "e n"]
 ) -> Diagnostics:
-    """From the frequency of every edge in successive batches of `rounds` rounds, and some draws of the log posterior.
+    """Return diagnostics from edge frequencies in successive batches of `rounds` rounds and draws of the log posterior.
 
     Every round counts, not only the graphs that are kept. The variance of a 0/1 variable follows from its mean, so
     split-R̂ over all rounds needs the means of half-chains alone:
 
         W = mean of m (1 - m) n / (n - 1),  R̂² = (n - 1) / n + Var(m) / W,
 
-    with m the edge's frequency in each half-chain of n rounds. Half-chains that stand still in different places have
+    with m the edge's frequency in each half-chain of n rounds. Half-chains that do not move, in different states, have
     W = 0 and an infinite R̂. The effective sample size is p (1 - p) / error², with the standard error of batch means.
     """
     from arviz_stats.base.array import array_stats
@@ -70,25 +73,25 @@ def diagnose(
     if b < FEWEST_BATCHES or log_posterior.shape[1] < FEWEST_BATCHES:
         return Diagnostics(np.inf, 0.0, 0.5, np.inf, 0.0)
     rhat_density, ess_density = (_number(f(log_posterior)) for f in (array_stats.rhat, array_stats.ess))
-    if np.ptp(log_posterior) == 0:  # nothing varies: one graph has it all
+    if np.ptp(log_posterior) == 0:  # no variation: all draws are one graph
         rhat_density, ess_density = 1.0, float(e * b * rounds)
     p = frequencies.mean(axis=(0, 1))
     moving = (p > 0) & (p < 1)
     if not moving.any():
         return Diagnostics(1.0, float(e * b * rounds), 0.0, rhat_density, ess_density)
     common = moving & (np.minimum(p, 1 - p) >= RARE)
-    judged = common if common.any() else moving
+    assessed = common if common.any() else moving
     error = edge_errors(frequencies)
     with np.errstate(divide="ignore"):
-        ess = p[judged] * (1 - p[judged]) / error[judged] ** 2
-    # more than one draw a round is no use, and a batch mean that happens to vary less is luck
+        ess = p[assessed] * (1 - p[assessed]) / error[assessed] ** 2
+    # at most one effective draw per round: batch means that vary less do so by chance
     smallest = float(np.minimum(np.nan_to_num(ess, nan=0.0), e * b * rounds).min())
-    largest = float(split_rhat(frequencies, rounds)[judged].max())
+    largest = float(split_rhat(frequencies, rounds)[assessed].max())
     return Diagnostics(largest, smallest, float(np.nan_to_num(error, nan=0.5).max()), rhat_density, ess_density)
 
 
 def split_rhat(frequencies: Float[np.ndarray, "e b d d"], rounds: int) -> Float[np.ndarray, "d d"]:
-    """Split-R̂ of every edge over all rounds; 1 where an edge never varies."""
+    """Return the split-R̂ of every edge over all rounds; 1 where an edge never varies."""
     half = frequencies.shape[1] // 2
     halves = np.concatenate([frequencies[:, :half], frequencies[:, -half:]])
     means, n = halves.mean(axis=1), half * rounds
@@ -100,7 +103,7 @@ def split_rhat(frequencies: Float[np.ndarray, "e b d d"], rounds: int) -> Float[
 
 
 def edge_errors(frequencies: Float[np.ndarray, "e b d d"]) -> Float[np.ndarray, "d d"]:
-    """The standard error of every edge's overall frequency; 0 for edges that no batch saw come or go."""
+    """Return the standard error of every edge's overall frequency; 0 for edges whose frequency never varies."""
     e, b, d, _ = frequencies.shape
     means = np.moveaxis(frequencies.reshape(e, b, -1), -1, 0)
     moving = means.std(axis=(1, 2)) > 0
@@ -111,10 +114,10 @@ def edge_errors(frequencies: Float[np.ndarray, "e b d d"]) -> Float[np.ndarray, 
 
 
 def standard_errors(draws: Float[np.ndarray, "k e b"]) -> Float[np.ndarray, " k"]:
-    """Monte Carlo standard errors of k means over e chains of b draws: `sd / sqrt(ess)`.
+    """Return Monte Carlo standard errors of k means over e chains of b draws: `sd / sqrt(ess)`.
 
-    The effective sample size is that of Vehtari et al. (2021), without ranks, as ArviZ has it: split chains, Geyer's
-    initial monotone sequence of autocorrelations. Here for all edges at once; ArviZ takes a second for a thousand.
+    The effective sample size is that of Vehtari et al. (2021), without ranks, as in ArviZ: split chains, Geyer's
+    initial monotone sequence of autocorrelations. Vectorised over edges; ArviZ takes a second for a thousand.
     """
     half = draws.shape[2] // 2
     chains = np.concatenate([draws[:, :, :half], draws[:, :, -half:]], axis=1)
@@ -135,4 +138,5 @@ def standard_errors(draws: Float[np.ndarray, "k e b"]) -> Float[np.ndarray, " k"
 
 
 def _number(value: Any) -> float:
+    """Return an array of one element as a float."""
     return float(np.asarray(value).reshape(()))

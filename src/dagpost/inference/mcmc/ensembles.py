@@ -1,10 +1,10 @@
 """Ensembles of tempered chains, run in parallel.
 
-An ensemble holds one DAG for each level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
+An ensemble holds one DAG per level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
 `[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`).
-A round moves every level a number of times, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and 1-2,
-3-4, … in turn; Syed et al., 2022) and the DAG at level 0, the one that counts, is recorded. Ensembles share nothing,
-not even a cache, so a run does not depend on the number of threads.
+A round makes a number of moves at every level, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and
+1-2, 3-4, … in turn; Syed et al., 2022), and the DAG at level 0, which samples the posterior, is recorded. Ensembles
+share nothing, not even a cache, so a run does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dagpost._util.clock import Clock
-from dagpost.inference.checkpoints import NOWHERE, Section
+from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
 from dagpost.inference.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, accepts, scratch_for
@@ -31,49 +31,49 @@ from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structu
 from dagpost.typing import Graphs
 
 KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")
-UNTEMPERED = np.ones(1)  # the ladder of a single chain
+UNTEMPERED = np.ones(1)  # ladder of a single chain
 
 
 class Recipe(NamedTuple):
-    """How many moves of each kind a level makes in a round, and how many parents a drawn set may have."""
+    """Moves of each kind that a level makes in a round, and the most parents a drawn set may have."""
 
     counts: np.ndarray  # (kinds,)
     most: int
 
 
 def recipe(most: int = 0, **counts: int) -> Recipe:
-    """Moves by name, with `_` for a space: `recipe(pair=100)`."""
+    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`."""
     return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most)
 
 
 class Ensemble(NamedTuple):
-    """The state of one ensemble of k levels, and what was counted on the way. Arrays are changed in place."""
+    """State and counters of one ensemble of k levels. Arrays are changed in place."""
 
     parents: np.ndarray  # (k, d, words)
     ancestors: np.ndarray  # (k, d, words)
-    scores: np.ndarray  # (k, d, 2) of every family: what is tempered, and the reference
+    scores: np.ndarray  # (k, d, 2) of every family: tempered part and reference
     rng: np.ndarray  # (1,)
-    clock: np.ndarray  # (4,) rounds of this run; level and move at which a round was interrupted; rounds ever
-    wanted: np.ndarray  # (1 + words,) a family that Python has to score
+    clock: np.ndarray  # (4,) rounds of this call; level and move at which a round was interrupted; rounds in total
+    wanted: np.ndarray  # (1 + words,) the family that Python has to score
     cache: FamilyCache
     tried: np.ndarray  # (k, kinds)
     accepted: np.ndarray  # (k, kinds)
     swaps_tried: np.ndarray  # (k - 1,)
     swaps_accepted: np.ndarray  # (k - 1,) sums of acceptance probabilities
-    occupancy: np.ndarray  # (d, d) rounds in which level 0 had the edge
+    occupancy: np.ndarray  # (d, d) rounds in which level 0 has the edge
 
 
 class Record(NamedTuple):
-    """What level 0 of every ensemble looked like in one run."""
+    """Record of level 0 of every ensemble in one call of `advance`."""
 
-    rounds: int  # that were made
+    rounds: int  # complete ones
     log_posterior: np.ndarray  # (e, rounds)
     graphs: Graphs  # (e, kept, d, d)
 
 
 @njit(cache=True)
-def _several(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
-    """Moves of one kind; how many were made before one needed a family from Python, and how many were accepted."""
+def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
+    """Make `times` moves of one kind; return how many were made before a family was missing, and how many accepted."""
     accepted = 0
     for done in range(times):
         if kind == 0:
@@ -98,7 +98,7 @@ def _several(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
 
 @njit(cache=True)
 def _swap(ensemble, heats, parity):
-    """Neighbouring levels exchange their DAGs with the Metropolis probability of doing so."""
+    """Let neighbouring levels exchange their DAGs, accepted by Metropolis."""
     for k in range(parity, heats.shape[0] - 1, 2):
         gap = 0.0
         for j in range(ensemble.scores.shape[1]):
@@ -107,13 +107,14 @@ def _swap(ensemble, heats, parity):
         ensemble.swaps_tried[k] += 1
         ensemble.swaps_accepted[k] += np.exp(min(0.0, log_ratio))
         if accepts(ensemble.rng, log_ratio):
-            _exchange(ensemble.parents, k)
-            _exchange(ensemble.ancestors, k)
-            _exchange(ensemble.scores, k)
+            _exchange_levels(ensemble.parents, k)
+            _exchange_levels(ensemble.ancestors, k)
+            _exchange_levels(ensemble.scores, k)
 
 
 @njit(cache=True)
-def _exchange(array, k):
+def _exchange_levels(array, k):
+    """Swap entries k and k + 1."""
     for j in range(array.shape[1]):
         for w in range(array.shape[2]):
             array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
@@ -121,6 +122,7 @@ def _exchange(array, k):
 
 @njit(cache=True)
 def _record(ensemble, here, thin, log_posterior, kept):
+    """Record the DAG of level 0 in round `here`: edge counts, log posterior, and every `thin`-th graph."""
     d = ensemble.occupancy.shape[0]
     parents = ensemble.parents[0]
     density = 0.0
@@ -137,10 +139,10 @@ def _record(ensemble, here, thin, log_posterior, kept):
 
 @njit(cache=True, _nrt=False)  # pyright: ignore[reportCallIssue]
 def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room):
-    """Go on until `rounds` are done; False if it stopped at a family that Python has to score. Between levels it ends
-    when somebody has set `stop`; the round is then not done.
+    """Run until `rounds` rounds are done; return False if a family has to be scored by Python first. If `stop` is set,
+    return between levels, in an incomplete round.
 
-    Without numba's runtime (`_nrt`), which is there for allocating and counts references on the way.
+    Compiled without numba's runtime (`_nrt`): nothing is allocated here, and the runtime would count references.
     """
     levels = ensemble.parents.shape[0]
     clock = ensemble.clock
@@ -155,7 +157,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
                 end += recipe.counts[kind]
                 if clock[2] >= end:
                     continue
-                done, accepted = _several(
+                done, accepted = _repeat_move(
                     kind, end - clock[2], dag, ensemble.scores[k], scorer, ensemble.cache, heats[k], ensemble.rng,
                     scratch, recipe.most,
                 )  # fmt: skip
@@ -176,6 +178,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
 
 @njit(cache=True, nogil=True)
 def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop):
+    """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
     scratch, room = scratch_for(ensemble.wanted, d, words), np.zeros((2, d), np.int64)
     return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room)
@@ -183,7 +186,7 @@ def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept,
 
 @njit(cache=True)
 def _score_families(parents, scores, scorer, cache, wanted, from_node):
-    """Fill in the scores of one DAG; the node at which a family was missing, or d."""
+    """Fill in the family scores of one DAG; return the node whose family is missing, or d."""
     d = parents.shape[0]
     members, lower = np.zeros(d, np.int64), np.zeros((d, d))
     for j in range(from_node, d):
@@ -195,7 +198,7 @@ def _score_families(parents, scores, scorer, cache, wanted, from_node):
 
 
 def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None) -> Ensemble:
-    """An ensemble from one DAG for each level, (k, d, d); `slots` is the size of its cache."""
+    """Return an ensemble that starts at these DAGs, (k, d, d), one per level; `slots` is the size of its cache."""
     k, d, _ = graphs.shape
     words, kinds = words_for(d), len(KINDS)
     structures = [structure_of(graph) for graph in graphs]
@@ -210,22 +213,22 @@ def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None)
         while at < d:
             at = _score_families(out.parents[level], out.scores[level], scoring.scorer, out.cache, out.wanted, at)
             if at < d:
-                _answer(out, scoring)
+                _score_wanted(out, scoring)
     return out
 
 
-def _answer(ensemble: Ensemble, scoring: Scoring) -> None:
-    """Score the family that the ensemble stopped at."""
+def _score_wanted(ensemble: Ensemble, scoring: Scoring) -> None:
+    """Score the family that the ensemble stopped at, in Python, and store it in the cache."""
     node, words = int(ensemble.wanted[0]) - 1, ensemble.wanted[1:].copy()
     store(ensemble.cache, node, words, *scoring.in_python(node, words))
 
 
 def advance(
     ensembles: Sequence[Ensemble], scoring: Scoring, heats: np.ndarray, recipe: Recipe, rounds: int, thin: int = 1,
-    section: Section = NOWHERE, clock: Clock | None = None,
+    section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> Record:  # fmt: skip
-    """Run every ensemble for this many rounds, or until the clock expires, if need be within a round; counts and
-    occupancy go on from where they were."""
+    """Run every ensemble for this many rounds, or until the clock expires, possibly within a round; counters and
+    occupancy accumulate."""
     size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
     heats = np.asarray(heats, dtype=np.float64)
     traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
@@ -236,11 +239,11 @@ def advance(
         while not _advance(ensemble, scoring.scorer, heats, recipe, until, thin, traces[e], kept[e], stop):
             if section.stopping or (clock is not None and clock.expired):
                 return
-            _answer(ensemble, scoring)
+            _score_wanted(ensemble, scoring)
 
     for ensemble in ensembles:
         ensemble.clock[0] = 0
-    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool, _set_at_the_end_of(clock, stop):
+    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool, _stop_at_expiry(clock, stop):
         until = 0
         for part in section.parts(rounds, clock):
             until += part
@@ -251,8 +254,8 @@ def advance(
 
 
 @contextmanager
-def _set_at_the_end_of(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
-    """While this lasts, `stop` is set when the clock expires."""
+def _stop_at_expiry(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
+    """Context in which a thread sets `stop` when the clock expires."""
     if clock is None or clock.limit is None:
         yield
         return
@@ -273,28 +276,28 @@ def _set_at_the_end_of(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
         thread.join()
 
 
-def moved(
-    chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NOWHERE,
+def run_moves(
+    chains: Sequence[Ensemble], scoring: Scoring, kind: str, moves: int, section: Section = NULL_SECTION,
     clock: Clock | None = None,
 ) -> Graphs:  # fmt: skip
-    """The DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
+    """Return the DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
     for part in section.parts(moves, clock):
         advance(chains, scoring, UNTEMPERED, recipe(**{kind: part}), 1, section=section)
     return graphs_of(np.stack([chain.parents[0] for chain in chains]))
 
 
-# ---- an ensemble on disk: the cache is not part of it, since families score the same whoever remembers them
+# ---- checkpoints of an ensemble; the cache is not saved, since its scores can be computed again
 
 SAVED = tuple(field for field in Ensemble._fields if field not in ("wanted", "cache"))
 
 
-def saved(ensembles: Sequence[Ensemble]) -> dict[str, np.ndarray]:
-    """Copies of all that it takes to go on."""
+def ensembles_to_arrays(ensembles: Sequence[Ensemble]) -> dict[str, np.ndarray]:
+    """Return copies of everything needed to continue the ensembles."""
     return {field: np.stack([getattr(e, field) for e in ensembles]) for field in SAVED}
 
 
-def restored(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
-    """The ensembles that these were saved from."""
+def ensembles_from_arrays(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
+    """Return the ensembles that `ensembles_to_arrays` saved."""
     size, _, d, words = arrays["parents"].shape
     return [
         Ensemble(
@@ -306,13 +309,13 @@ def restored(arrays: Mapping[str, np.ndarray]) -> list[Ensemble]:
 
 
 def graphs_of(parents: np.ndarray) -> Graphs:
-    """Adjacency matrices from sets of parents (…, d, words)."""
+    """Return adjacency matrices from sets of parents (…, d, words)."""
     d = parents.shape[-2]
     bits = np.unpackbits(np.ascontiguousarray(parents).view(np.uint8), axis=-1, bitorder="little")
     return np.swapaxes(bits[..., :d], -1, -2).astype(np.bool_)
 
 
-def forget(ensembles: Sequence[Ensemble]) -> None:
+def reset_counters(ensembles: Sequence[Ensemble]) -> None:
     """Reset the counters after warm-up."""
     for e in ensembles:
         for counts in (e.tried, e.accepted, e.swaps_tried, e.swaps_accepted, e.occupancy):

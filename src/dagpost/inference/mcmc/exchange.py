@@ -1,9 +1,9 @@
-"""Two nodes with an edge between them exchange parents: a move for graphs in which turning an edge alone is hopeless.
+"""Exchange move: two adjacent nodes exchange parents, where reversing the edge alone would hardly ever be accepted.
 
-Where i -> j is turned, parents of i that explain j through i have to become parents of j, and the other way round, all
-at once. Let B be (at most `BLOCK` of) the parents of either. The move draws the direction of the edge and who has which
-of B from their conditional distribution given everything else, under the condition that each of B is still a parent of
-i or of j. B then is the same before and after, so this is a Gibbs step: nothing is rejected.
+When i -> j is reversed, parents of i that explain j through i have to become parents of j, and vice versa, all at
+once. Let B be (at most `BLOCK` of) the parents of either. The move draws the direction of the edge and the assignment
+of B to i and j from their conditional distribution given everything else, under the condition that each of B remains a
+parent of i or of j. B is then the same before and after, so this is a Gibbs step: nothing is rejected.
 
 Let G0 be the graph without the edge and without the edges from B to i and j. With the direction tail -> head, the graph
 is acyclic if and only if the tail is no descendant of the head in G0, the tail's parents in B are no descendants of
@@ -28,7 +28,7 @@ from dagpost.inference.mcmc.structure import copy, copy_row, discard, has, holds
 
 @njit(cache=True)
 def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
-    """Counts as accepted if the edge is turned."""
+    """Make one exchange move; it counts as accepted if the edge is reversed."""
     before = rng[0]
     i, j = random_pair(rng, dag.parents.shape[0])
     if not holds(dag.parents, j, i) and not holds(dag.parents, i, j):
@@ -41,7 +41,7 @@ def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
     forward = has(old_j, i)
     _without(rest_i, old_i, block, b, j)
     _without(rest_j, old_j, block, b, i)
-    set_parents(dag, i, rest_i)  # now it is G0
+    set_parents(dag, i, rest_i)  # from here on the DAG is G0
     set_parents(dag, j, rest_j)
     below_i = below_j = 0
     for a in range(b):
@@ -93,7 +93,7 @@ def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
 
 @njit(cache=True)
 def _block(dag, i, j, block, rng):
-    """Parents of i or j, at most `BLOCK` of them at random, go to the front of `block`. Returns how many."""
+    """Put the parents of i or j, at most `BLOCK` of them at random, at the front of `block`; return how many."""
     n = 0
     for u in range(dag.parents.shape[0]):
         if u != i and u != j and (holds(dag.parents, i, u) or holds(dag.parents, j, u)):
@@ -108,6 +108,7 @@ def _block(dag, i, j, block, rng):
 
 @njit(cache=True)
 def _without(out, words, block, b, other):
+    """Write the set `words` without the block and without `other` to `out`."""
     copy(out, words)
     discard(out, other)
     for a in range(b):
@@ -116,7 +117,7 @@ def _without(out, words, block, b, other):
 
 @njit(cache=True)
 def _restore(dag, i, j, old_i, old_j, forward):
-    """As it was; the tail first, so that no step closes a cycle."""
+    """Restore the old parents; those of the tail first, so that no step closes a cycle."""
     if forward:
         set_parents(dag, i, old_i)
         set_parents(dag, j, old_j)
@@ -127,7 +128,7 @@ def _restore(dag, i, j, old_i, old_j, forward):
 
 @njit(cache=True)
 def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratch):
-    """Log weights of all subsets of the block as parents of `node`, with `rest` and `other` (unless -1) beside them."""
+    """Write the log weights of all subsets of the block as parents of `node`, beside `rest` and `other` (unless -1)."""
     words = scratch.sets[4]
     for subset in range(1 << b):
         out[subset] = -np.inf
@@ -148,7 +149,7 @@ def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratc
 
 @njit(cache=True)
 def _supersets(weights, sums, b):
-    """`sums[C]` = sum of the weights of all sets that contain C."""
+    """Write `sums[C]`, the sum of the weights of all sets that contain C."""
     n = 1 << b
     for c in range(n):
         sums[c] = weights[c]
@@ -160,13 +161,14 @@ def _supersets(weights, sums, b):
 
 @njit(cache=True)
 def _total(of_tail, of_head, sums, b):
-    """Sum over all pairs of sets whose union is the block; fills `sums` for `_draw`."""
+    """Return the sum over all pairs of sets whose union is the block; fill `sums` for `_draw`."""
     _supersets(of_head, sums, b)
     return _paired(of_tail, sums, b)
 
 
 @njit(cache=True)
 def _paired(of_tail, sums, b):
+    """Return the sum over the tail's sets, given the superset sums of the head."""
     full = (1 << b) - 1
     total = 0.0
     for subset in range(full + 1):
@@ -176,7 +178,7 @@ def _paired(of_tail, sums, b):
 
 @njit(cache=True)
 def _draw(of_tail, of_head, sums, b, rng):
-    """A pair of sets in proportion to its weight."""
+    """Draw a pair of sets with probability proportional to its weight."""
     full = (1 << b) - 1
     left = uniform(rng) * _paired(of_tail, sums, b)
     chosen = -1

@@ -1,8 +1,7 @@
-"""How the paper keeps samples of a single chain: a burn-in, then one sample every so many steps.
+"""Structure MCMC as the paper runs it (MC³; Madigan and York, 1995): one chain, one edge at a time, no tempering.
 
-Graphs from elsewhere, moved towards the posterior.
-
-Structure MCMC as the paper runs it: one chain, one edge at a time, no tempering (MC³; Madigan and York, 1995).
+`Thinning` is the paper's schedule, a burn-in and then one sample every `thin` steps. `equilibrate` moves given graphs
+towards the posterior with untempered chains of their own.
 """
 
 from __future__ import annotations
@@ -20,9 +19,15 @@ from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import Advance, progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
-from dagpost.inference.checkpoints import NOWHERE, Section, State
+from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
-from dagpost.inference.mcmc.ensembles import forget, moved, restored, saved, start
+from dagpost.inference.mcmc.ensembles import (
+    ensembles_from_arrays,
+    ensembles_to_arrays,
+    reset_counters,
+    run_moves,
+    start,
+)
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
@@ -31,13 +36,23 @@ from dagpost.posterior.records import RunRecord, Sampling, SingleChainDiagnostic
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key
 
-RATIOS = ("approximate", "exact")
+NEIGHBOURHOODS = ("approximate", "exact")
 
 
 @dataclass(frozen=True)
 class Thinning:
-    """The published numbers of steps; `neighbourhood` says whether the ratio of neighbourhood sizes is taken to be one,
-    as published, or computed."""
+    """Burn-in and thinning of a single chain; the defaults are the published ones.
+
+    Parameters
+    ----------
+    burn_in
+        Steps before the first sample is kept.
+    thin
+        Steps between samples.
+    neighbourhood
+        Whether the ratio of neighbourhood sizes in the acceptance probability is computed ("exact") or taken to be one
+        ("approximate"), as published.
+    """
 
     burn_in: int = 100_000
     thin: int = 10_000
@@ -46,23 +61,24 @@ class Thinning:
     def __post_init__(self):
         whole_number("burn_in", self.burn_in, least=0)
         whole_number("thin", self.thin, least=1)
-        if self.neighbourhood not in RATIOS:
-            raise InputError(f"neighbourhood={self.neighbourhood!r}: {nearest(str(self.neighbourhood), RATIOS)}")
+        if self.neighbourhood not in NEIGHBOURHOODS:
+            cure = nearest(str(self.neighbourhood), NEIGHBOURHOODS)
+            raise InputError(f"neighbourhood={self.neighbourhood!r}: {cure}")
 
     def steps(self, samples: int) -> int:
-        """Total steps."""
+        """Return the total number of steps for this many samples."""
         return self.burn_in + samples * self.thin
 
     def warm_up(self) -> list[int]:
-        """The burn-in in parts of at most `thin` steps, so that progress can be shown."""
+        """Return the burn-in in parts of at most `thin` steps, so that progress can be shown."""
         return [min(self.thin, self.burn_in - done) for done in range(0, self.burn_in, self.thin)]
 
     def record(
         self, method: str, kept: int, wanted: int, acceptance: float, collapsed: bool, scale: float | None = None
     ) -> RunRecord:
-        """Record of a chain that kept so many samples of those wanted; fewer mean that its time limit has ended it."""
+        """Return the record of a chain that kept so many of the samples wanted; fewer if its time limit ended it."""
         early = kept < wanted
-        text = f"The time limit ended the chain with {kept} of {wanted} samples: do not trust it, give it more time."
+        text = f"The time limit ended the chain after {kept} of {wanted} samples: do not trust it, raise time_limit."
         return RunRecord(
             method,
             Sampling(sample=True, collapsed=collapsed, chain_lengths=[kept]),
@@ -73,12 +89,32 @@ class Thinning:
         )
 
 
-def equilibrated(
+def equilibrate(
     graphs: Graphs, moves: int, model: Model, prior: GraphPrior, stats: Statistics, key: Key,
-    advance_bar: Advance = lambda amount: None, section: Section = NOWHERE, clock: Clock | None = None,
+    advance_bar: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> tuple[Graphs, int]:  # fmt: skip
-    """Each DAG after this many Metropolis moves of its own, which leave `p(G | D)` as it is, and the smallest number
-    that one has made: fewer, when the clock does not leave the time."""
+    """Move each DAG by Metropolis moves of its own, which leave `p(G | D)` invariant.
+
+    Parameters
+    ----------
+    graphs
+        DAGs to start from.
+    moves
+        Moves per DAG; fewer if the clock leaves no time for all.
+    model, prior, stats
+        Model with evidence, prior that decomposes, and statistics of the data.
+    key
+        Random key.
+    advance_bar
+        Called with the number of DAGs done.
+    section, clock
+        Checkpoint and time limit.
+
+    Returns
+    -------
+    tuple
+        The DAGs after their moves, and the smallest number of moves that one of them made.
+    """
     scoring = scorer_for(model, prior, stats, graphs.shape[-1])
     seeds = generator(key).integers(2**63, size=len(graphs))
     at_once = 2 * (os.cpu_count() or 1)
@@ -90,7 +126,7 @@ def equilibrated(
         timer = None if clock is None else clock.until(min(share, 0.95))
         some = slice(len(out), len(out) + at_once)
         chains = [start(graph[None], scoring, seed, 1 << 15) for graph, seed in zip(graphs[some], seeds[some])]
-        out = np.concatenate([out, moved(chains, scoring, "pair", moves, section, timer)])
+        out = np.concatenate([out, run_moves(chains, scoring, "pair", moves, section, timer)])
         fewest = min(fewest, *(int(chain.tried.sum()) for chain in chains))
         advance_bar(len(chains))
         section.reached(partial(State, {"graphs": out}, {}))
@@ -101,7 +137,7 @@ def mc3(
     data: Dataset, model: Model, prior: GraphPrior, *, particles: int, seed: int, thinning: Thinning,
     progress: bool | None = None, checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
-    """`particles` graphs of one chain that starts at a DAG of the prior; fewer when the clock expires, at least one."""
+    """Sample `particles` graphs from one chain that starts at a draw from the prior; fewer if the clock expires."""
     clock = clock or Clock()
     stats = model.summarise(data)
     scoring = scorer_for(model, prior, stats, data.nodes)
@@ -114,32 +150,32 @@ def mc3(
     section, warmed = section_of(checkpoint, "chain"), 0
     if section.found is not None:
         warmed, graphs = section.found.facts["warmed"], list(section.found.arrays["graphs"])
-        (chain,) = restored(section.found.arrays)
+        (chain,) = ensembles_from_arrays(section.found.arrays)
     with progress_bar(f"mc3, {total:,} moves", total, progress) as bar:
         bar(sum(warm_up[:warmed]) + len(graphs) * thinning.thin)
         for moves in warm_up[warmed:]:
-            moved([chain], scoring, kind, moves, section, clock)
+            run_moves([chain], scoring, kind, moves, section, clock)
             if clock.expired:
                 break
             bar(moves)
             warmed += 1
-            section.reached(partial(_state, saved([chain]), graphs, 0, data.nodes, warmed))
+            section.reached(partial(_state, ensembles_to_arrays([chain]), graphs, 0, data.nodes, warmed))
         if not graphs:
-            forget([chain])
+            reset_counters([chain])
         while len(graphs) < particles:
-            latest = moved([chain], scoring, kind, thinning.thin, section, clock)[0]
+            latest = run_moves([chain], scoring, kind, thinning.thin, section, clock)[0]
             if clock.expired and graphs:
                 break
             graphs.append(latest)
             bar(thinning.thin)
-            section.reached(partial(_state, saved([chain]), graphs, len(graphs), data.nodes, warmed))
+            section.reached(partial(_state, ensembles_to_arrays([chain]), graphs, len(graphs), data.nodes, warmed))
     acceptance = float(chain.accepted.sum() / max(chain.tried.sum(), 1))
     record = thinning.record("mc3", len(graphs), particles, acceptance, collapsed=True)
     return posterior_of_draws(np.stack(graphs), data.names, model, prior, stats, key_theta, record)
 
 
 def _state(chain: dict[str, np.ndarray], graphs: list[Graph], count: int, d: int, warmed: int) -> State:
-    """The chain, the first `count` of its graphs, and how much of the burn-in is done."""
+    """Return the checkpoint state: the chain, the first `count` of its graphs, and the parts of the burn-in done."""
     kept = np.array(graphs[:count], np.bool_).reshape(count, d, d)
     return State({**chain, "graphs": kept}, {"warmed": warmed})
 

@@ -1,18 +1,18 @@
 """Moves between DAGs. Each leaves `[p(G) p(D | G)]^heat q(G)^(1 - heat)` invariant, with the sparse reference q of
 `scoring.py`; at heat 1 that is the posterior.
 
-* `pair_move`: two nodes have no edge, i -> j or j -> i; propose one of the other two states, each with probability 1/2.
-  The proposal is symmetric, so no neighbourhoods need counting.
+* `pair_move`: a pair of nodes has no edge, i -> j or j -> i; propose one of the other two states, each with probability
+  1/2. The proposal is symmetric, so no neighbourhood sizes are needed.
 * `neighbour_move`: a uniform draw from the DAGs that are one addition, deletion or reversal away, as in MC³. Its
-  acceptance ratio holds the sizes of both neighbourhoods; leaving them out is the paper's approximation.
-* `parents_move`: all parents of one node are drawn anew from their conditional distribution.
-* `reversal_move`: an edge i -> j is turned and both ends get new parents (Grzegorczyk and Husmeier, 2008).
+  acceptance ratio contains the sizes of both neighbourhoods; leaving them out is the paper's approximation.
+* `parents_move`: redraw all parents of one node from their conditional distribution.
+* `reversal_move`: reverse an edge i -> j and redraw the parents of both ends (Grzegorczyk and Husmeier, 2008).
 * `exchange_move`: the ends of an edge exchange parents (`exchange.py`).
-* `relocation_move`: all edges of a node may turn at once (`relocation.py`).
+* `relocation_move`: reverse any number of edges of one node at once (`relocation.py`).
 
-Moves allocate nothing: numba then need not count references, which took five times as long as the moves themselves.
-A move returns ACCEPTED, REJECTED, or MISSING if a family must be scored in Python first; then nothing has changed, the
-random numbers included.
+Moves allocate nothing, so that numba need not count references, which took five times as long as the moves themselves.
+A move returns ACCEPTED, REJECTED, or MISSING if a family must be scored in Python first; in that case nothing has
+changed, random numbers included.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from dagpost.inference.mcmc.structure import (
 
 @njit(cache=True, inline="always")
 def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, log_correction, exact):
-    """Propose to remove i -> j, to add it, or (removed and added) to turn it; the move must keep the DAG acyclic."""
+    """Propose to remove i -> j, to add it, or (removed and added) to reverse it; the result must be acyclic."""
     first, second = scratch.first, scratch.second
     copy_row(first, dag.parents, j)
     if removed:
@@ -90,6 +90,7 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
 
 @njit(cache=True)
 def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
+    """Propose another state of a random pair of nodes."""
     before = rng[0]
     i, j = random_pair(rng, dag.parents.shape[0])
     if holds(dag.parents, i, j):
@@ -109,9 +110,10 @@ def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
 
 @njit(cache=True)
 def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
+    """Propose a uniform neighbour; `exact` includes the neighbourhood sizes in the acceptance ratio."""
     before = rng[0]
     d = dag.parents.shape[0]
-    while True:  # one of all conceivable edits, until it is one that leads to a DAG: uniform over those
+    while True:  # rejection sampling: uniform over the edits that lead to a DAG
         kind = below(rng, 3)
         i, j = random_pair(rng, d)
         present = holds(dag.parents, j, i)
@@ -129,8 +131,8 @@ def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
 
 
 @njit(cache=True)
-def _allow(dag, j, allowed):
-    """Who may be a parent of j: everyone but j and its descendants. Returns how many."""
+def _list_allowed(dag, j, allowed):
+    """Write the possible parents of j, all nodes but j and its descendants, to `allowed`; return how many."""
     d = dag.parents.shape[0]
     n = 0
     for i in range(d):
@@ -142,13 +144,13 @@ def _allow(dag, j, allowed):
 
 @njit(cache=True)
 def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
-    """Only sets of at most `most` parents are drawn; a node with more is left as it is."""
+    """Redraw the parents of a random node among sets of at most `most`; a node with more parents is left as it is."""
     before = rng[0]
     j = below(rng, dag.parents.shape[0])
     if count(dag.parents[j]) > most:
         return REJECTED
     new, drawn = scratch.first, scratch.drawn[0]
-    n = _allow(dag, j, scratch.allowed)
+    n = _list_allowed(dag, j, scratch.allowed)
     known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, -1, most, heat, rng, scratch, new, drawn)
     if not known:
         rng[0] = before
@@ -160,6 +162,7 @@ def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
 
 @njit(cache=True)
 def _random_edge(dag, edges, rng):
+    """Return a uniform random edge of a DAG with `edges` edges."""
     chosen = below(rng, edges)
     d = dag.parents.shape[0]
     for j in range(d):
@@ -173,7 +176,7 @@ def _random_edge(dag, edges, rng):
 
 @njit(cache=True)
 def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
-    """Ends with more than `most` parents are left as they are."""
+    """Reverse a random edge and redraw the parents of its ends; ends with more than `most` parents stay as they are."""
     before = rng[0]
     edges = 0
     for y in range(dag.parents.shape[0]):
@@ -188,23 +191,23 @@ def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
     copy_row(old_i, dag.parents, i)
     copy_row(old_j, dag.parents, j)
     drawn_i, drawn_j, unused = scratch.drawn[0], scratch.drawn[1], scratch.drawn[2]
-    own = scratch.own  # the ways back need their normalisers only: none of the chain's random numbers
+    own = scratch.own  # the backward proposals need normalisers only: they must not use the chain's random numbers
     allowed = scratch.allowed
 
-    # forth: i gets parents with j among them; back from there: j gets parents with i among them
+    # forward: i gets parents including j; backward: j gets parents including i
     set_parents(dag, i, nothing)
     set_parents(dag, j, nothing)
-    n = _allow(dag, i, allowed)
+    n = _list_allowed(dag, i, allowed)
     known_1, forth_i = draw_parents(scorer, cache, i, allowed, n, j, most, heat, rng, scratch, new_i, drawn_i)
-    n = _allow(dag, j, allowed)
+    n = _list_allowed(dag, j, allowed)
     known_2, back_j = draw_parents(scorer, cache, j, allowed, n, i, most, heat, own, scratch, spare, unused)
-    # forth: then j gets any parents; back: once j has its old ones, i gets any parents
+    # forward: then j gets any parents; backward: with j at its old parents, i gets any
     set_parents(dag, i, new_i)
-    n = _allow(dag, j, allowed)
+    n = _list_allowed(dag, j, allowed)
     known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, -1, most, heat, rng, scratch, new_j, drawn_j)
     set_parents(dag, i, nothing)
     set_parents(dag, j, old_j)
-    n = _allow(dag, i, allowed)
+    n = _list_allowed(dag, i, allowed)
     known_4, back_i = draw_parents(scorer, cache, i, allowed, n, -1, most, heat, own, scratch, spare, unused)
     known = known_1 and known_2 and known_3 and known_4
 

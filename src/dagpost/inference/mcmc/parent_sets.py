@@ -1,10 +1,9 @@
-"""What moves share: how they end, and the memory they work in.
+"""What all moves share: outcomes, scratch memory, random numbers, and drawing a parent set.
 
-Random numbers of a chain, with their state in the open: a run can be stopped and continued anywhere.
+The random numbers are SplitMix64 (Steele, Lea and Flood, 2014): a counter of one word and a mixing function; it passes
+BigCrush. The state is an explicit array, so that a run can be stopped and continued anywhere.
 
-SplitMix64 (Steele, Lea and Flood, 2014): one word of state, a counter and a mix; passes BigCrush.
-
-Drawing the parents of a node from their conditional distribution, given where the other edges are.
+`draw_parents` draws the parents of a node from their conditional distribution given all other edges.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from dagpost.inference.mcmc.structure import clear, copy_row, insert
 
 ACCEPTED, REJECTED, MISSING = 1, 0, -1
 BLOCK = 5
-"""Parents that can change hands at once in an exchange; their sets are weighed one by one."""
+"""Most parents that an exchange move reassigns; all their subsets are scored."""
 
 
 class Scratch(NamedTuple):
-    """Memory that moves reuse, and the family that Python is asked for (node + 1, then its parents)."""
+    """Memory that moves reuse; `wanted` is the family that Python has to score (node + 1, then its parents)."""
 
     wanted: np.ndarray  # (1 + words,)
     first: np.ndarray  # (words,)
@@ -35,16 +34,16 @@ class Scratch(NamedTuple):
     chosen: np.ndarray  # (d + 1,)
     parents: np.ndarray  # (d,)
     lower: np.ndarray  # (d, d)
-    own: np.ndarray  # (1,) random numbers that are not the chain's
-    weights: np.ndarray  # (4, sets) of parents that are exchanged
-    largest: np.ndarray  # (4,) of each row
-    cuts: np.ndarray  # (d + 1,) log weights of the places of a node
-    sums: np.ndarray  # (2, sets) of supersets, for each direction
+    own: np.ndarray  # (1,) state of random numbers separate from the chain's
+    weights: np.ndarray  # (4, sets) of the block of an exchange move
+    largest: np.ndarray  # (4,) weight of each row
+    cuts: np.ndarray  # (d + 1,) log weights of the positions of a node
+    sums: np.ndarray  # (2, sets) of weights over supersets, for each direction
 
 
 @njit(cache=True)
 def scratch_for(wanted, d, words):
-    """Scratch for graphs of d nodes."""
+    """Return scratch memory for graphs of d nodes."""
     return Scratch(
         wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
         np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), np.zeros(d, np.int64), np.zeros((d, d)),
@@ -55,7 +54,7 @@ def scratch_for(wanted, d, words):
 
 @njit(cache=True, inline="always")
 def next_word(state):
-    """64 random bits; `state` is an array of one word."""
+    """Return 64 random bits; `state` is an array of one word."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     x = state[0]
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -65,19 +64,19 @@ def next_word(state):
 
 @njit(cache=True, inline="always")
 def uniform(state):
-    """A number in [0, 1) with 53 random bits."""
+    """Return a number in [0, 1) with 53 random bits."""
     return np.float64(next_word(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @njit(cache=True, inline="always")
 def below(state, n):
-    """One of 0, …, n - 1; the 53 bits make the bias smaller than n / 2^53."""
+    """Return one of 0, …, n - 1; with 53 bits the bias is below n / 2^53."""
     return np.int64(uniform(state) * n)
 
 
 @njit(cache=True, inline="always")
 def random_pair(state, n):
-    """Two different ones of 0, …, n - 1, in either order."""
+    """Return two different numbers of 0, …, n - 1, in random order."""
     first = below(state, n)
     second = below(state, n - 1)
     return first, second + (second >= first)
@@ -85,11 +84,11 @@ def random_pair(state, n):
 
 @njit(cache=True, inline="always")
 def accepts(state, log_ratio):
-    """Metropolis: True with probability `min(1, exp(log_ratio))`. A ratio of NaN is never accepted."""
+    """Return True with probability `min(1, exp(log_ratio))`. NaN is never accepted."""
     return log_ratio >= 0 or uniform(state) < np.exp(log_ratio)
 
 
-NEGLIGIBLE = 45.0  # nats below the sum so far: a share of 3e-20
+NEGLIGIBLE = 45.0  # sets this many nats below the sum so far (a share of 3e-20) are skipped
 
 
 @njit(cache=True)
@@ -97,9 +96,9 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratc
     """Draw a set of at most `most` of the first `n` allowed nodes, with probability proportional to
     `[p(set) p(x_j | set)]^heat q(set)^(1 - heat)`, q being the reference of `scoring.py`.
 
-    `required` is a node that must be in the set (or -1); it counts. One pass over all sets: each takes the place of the
-    one held so far with the probability of its share in the sum (a weighted reservoir of one). Returns whether all
-    families were known, and the log of the sum; the set goes to `out`, its score to `drawn`.
+    `required` is a node that must be in the set, or -1; it counts towards `most`. One pass over all sets: each replaces
+    the current one with probability weight / sum so far (weighted reservoir sampling of size one). Return whether all
+    families were known, and the log of the sum; the set is written to `out`, its score to `drawn`.
     """
     words, chosen = scratch.sets[4], scratch.chosen
     clear(out)
@@ -141,6 +140,7 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratc
 
 @njit(cache=True)
 def _next_allowed(allowed, n, start, required):
+    """Return the first index from `start` on whose node is not `required`, or n."""
     while start < n and allowed[start] == required:
         start += 1
     return start

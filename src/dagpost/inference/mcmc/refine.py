@@ -1,4 +1,5 @@
-"""Tempered chains from given starting points to the posterior itself, for as long as their diagnostics ask for."""
+"""`refine`: ensembles of tempered chains that sample `p(G | D)` from given starting graphs, until their diagnostics are
+good enough or a limit is reached; with the adaptive ladder of temperatures and the recipe of moves."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from dagpost._util.clock import Clock
 from dagpost._util.numerics import generator
 from dagpost._util.progress import progress_bar
 from dagpost.errors import positive, whole_number
-from dagpost.inference.checkpoints import NOWHERE, Section, State
+from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.diagnostics import Diagnostics, diagnose, edge_errors
 from dagpost.inference.mcmc.ensembles import (
@@ -22,11 +23,11 @@ from dagpost.inference.mcmc.ensembles import (
     Ensemble,
     Recipe,
     advance,
-    forget,
+    ensembles_from_arrays,
+    ensembles_to_arrays,
     graphs_of,
     recipe,
-    restored,
-    saved,
+    reset_counters,
     start,
 )
 from dagpost.inference.mcmc.scoring import Scoring, scorer_for
@@ -34,26 +35,35 @@ from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 
-BATCHES = 40  # of a block; their means tell how precise its average is
-KEPT = 500  # graphs that each ensemble keeps of a block, about
+BATCHES = 40  # per block; the spread of their means gives the standard error
+KEPT = 500  # graphs that each ensemble keeps per block, approximately
 MOVES_PER_NODE = 15_000_000
-MOVES_PER_PAIR = 750_000  # of nodes; the same as the above with 20 nodes
-MOST_FOR_PAIRS = 2_000_000_000
-PATIENCE = 3  # times that for chains that are not settled
-SETTLED = 0.01  # standard error of an edge probability
-LARGE = 16  # nodes from which on exchanges and relocations pay; with 12 they take time from moves that do more
-LADDER_SHARE = 0.2  # of a time limit, at most, for adapting the temperatures
-CLOSING = (0.05, 0.25)  # share of a time limit that is kept for drawing parameters and scoring graphs: least, most
-CLOSING_SECONDS = 1.5e-7  # that this takes, about, for each draw and pair of nodes
-LONGEST_ROUND = 2000  # moves of one kind before levels exchange their graphs
+MOVES_PER_PAIR = 750_000  # times d², equal to the above at 20 nodes
+MOST_FOR_PAIRS = 2_000_000_000  # upper bound of the moves by pairs
+PATIENCE = 3  # factor on the moves for chains that are not settled
+SETTLED = 0.01  # largest standard error of an edge probability of settled chains
+LARGE = 16  # fewest nodes for exchange and relocation moves; with 12, other moves do more in the same time
+LADDER_SHARE = 0.2  # largest share of a time limit for adapting the ladder
+CLOSING = (0.05, 0.25)  # smallest and largest share of a time limit reserved for drawing parameters and scoring
+CLOSING_SECONDS = 1.5e-7  # estimate of that time, per draw and pair of nodes
+LONGEST_ROUND = 2000  # most moves of one kind before levels exchange their graphs
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to run: until the largest standard error of an edge probability falls below `precision` and the chains
-    agree, but for no more than `max_moves` moves of all chains (None: as `allowed` has it). Where `max_moves` is not
-    set, chains that do not agree, or to less than `SETTLED`, go on for `PATIENCE` times as long. A time limit of the
-    run holds as well; a run that a clock has ended need not end there a second time, the other limits repeat.
+    """When to stop: once the chains agree to the given precision, or at a limit.
+
+    A time limit of the run applies as well. A run that it ended is not reproducible; the other limits are.
+
+    Parameters
+    ----------
+    precision
+        Largest standard error of an edge probability to stop at, if the chains agree.
+    max_moves
+        Limit on the moves of all chains together. None: that of `allowed`, times `PATIENCE` for chains that disagree or
+        whose standard error is above `SETTLED`.
+    ensembles
+        Number of independent ensembles, at least 2.
     """
 
     precision: float = 0.004
@@ -67,21 +77,21 @@ class Effort:
         whole_number("ensembles", self.ensembles, least=2)
 
     def allowed(self, d: int, settled: bool) -> float:
-        """Moves: 300 million with 20 nodes, 1.9 billion with 50, if that is enough."""
+        """Return the limit on moves: 300 million with 20 nodes and 1.9 billion with 50, if the chains are settled."""
         if self.max_moves is not None:
             return self.max_moves
         usual = max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
         return usual if settled else PATIENCE * usual
 
     def share(self, d: int, settled: bool, moves: float, seconds: float, limit: float | None) -> float:
-        """How much of what is allowed so many moves and seconds are; 1 is all of it."""
+        """Return the share of the allowed moves or seconds that is used; 1 is all."""
         by_moves = moves / self.allowed(d, settled)
         return by_moves if limit is None else max(by_moves, seconds / limit)
 
 
 @dataclass(frozen=True)
 class Refined:
-    """Draws of equal weight, edge probabilities over every round, and what the chains say of themselves."""
+    """Draws of equal weight, edge probabilities over all rounds, and diagnostics of the chains."""
 
     graphs: Graphs
     marginals: Float[np.ndarray, "d d"]
@@ -100,9 +110,9 @@ def refine(
     """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
 
     Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
-    nobody has to choose a burn-in. What is left at the end goes on with the last block, if its chains agreed, else it
-    is a block of its own. When `clock` expires, whatever there is counts (`ended_early`).
-    `callback` looks on after every batch.
+    no burn-in has to be chosen. The moves left at the end extend the last block if its chains agree, otherwise they are
+    a block of their own. If `clock` expires, the unfinished block counts (`usable_block`). `callback` gets a
+    `ChainSnapshot` after every batch.
     """
     effort, clock = effort or Effort(), clock or Clock()
     began = clock.seconds
@@ -110,16 +120,16 @@ def refine(
     scoring = scorer_for(model, prior, stats, d)
     seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
     moves, hottest = standard_recipe(d, scoring), hottest_level(d, rows)
-    made = 0  # moves in blocks before this one
-    found: Diagnostics | None = None
-    settled = True  # as far as is known, the usual number of moves is enough
+    made = 0  # moves in earlier blocks
+    diagnostics: Diagnostics | None = None
+    settled = True  # assumed until a block shows otherwise
     with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
 
         def share(moves: float, seconds: float) -> float:
             return effort.share(d, settled, moves, seconds, limit)
 
-        def tell() -> None:
+        def update_bar() -> None:
             nonlocal shown
             now = share(made + moves_of(ensembles), clock.seconds)
             advance_bar(now - shown)
@@ -132,53 +142,54 @@ def refine(
         if clock.limit is not None:
             least, most = (share * clock.left for share in CLOSING)
             limit = clock.seconds + clock.left - min(max(CLOSING_SECONDS * draws * d**2, least), most)
-        heats, at_levels = adapted_ladder(
+        heats, at_levels = adapt_ladder(
             graphs, scoring, moves, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
         )
         ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
-        rounds, batches = 5 if d < 64 else 1, BATCHES  # of a batch; of a block
+        rounds, batches = 5 if d < 64 else 1, BATCHES  # per batch; per block
         begun: Block | None = None
-        before: tuple[Block, int] | None = None  # the last whole block, and the rounds of its batches
+        before: tuple[Block, int] | None = None  # the last complete block, and the rounds of its batches
         if chains.found is not None:
-            ensembles, begun = restored(chains.found.arrays), Block(*(chains.found.arrays[f] for f in Block._fields))
+            ensembles = ensembles_from_arrays(chains.found.arrays)
+            begun = Block(*(chains.found.arrays[f] for f in Block._fields))
             rounds, batches, made = (chains.found.facts[name] for name in ("rounds", "batches", "made"))
 
         def reached(parts: list[Block]) -> None:
             facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": clock.seconds}
-            chains.reached(partial(_state, saved(ensembles), list(parts), facts))
-            tell()
+            chains.reached(partial(_state, ensembles_to_arrays(ensembles), list(parts), facts))
+            update_bar()
             if callback is not None:
                 so_far = np.concatenate([b.frequencies for b in parts], axis=1).mean(axis=(0, 1))
-                callback(ChainSnapshot(made + moves_of(ensembles), shown, so_far, found, effort.precision))
+                callback(ChainSnapshot(made + moves_of(ensembles), shown, so_far, diagnostics, effort.precision))
 
         while True:
             if begun is None:
                 made += moves_of(ensembles)
-                forget(ensembles)
+                reset_counters(ensembles)
             since, anew = clock.seconds, batches - batches_of(begun)
             timer = None if limit is None else Clock(max(limit - clock.seconds, 1e-3))
             block = run_block(ensembles, scoring, heats, moves, rounds, batches, begun, reached, chains, timer)
             now, own = clock.seconds, moves_of(ensembles)
             if batches_of(block) < batches:
-                block = ended_early(before, block, rounds)
-                found, enough = judged(block, rounds), False
+                block = usable_block(before, block, rounds)
+                diagnostics, enough = block_diagnostics(block, rounds), False
                 break
-            found = judged(block, rounds)
-            enough = found.trusted and found.error <= effort.precision
-            settled = found.trusted and found.error <= SETTLED
+            diagnostics = block_diagnostics(block, rounds)
+            enough = diagnostics.trusted and diagnostics.error <= effort.precision
+            settled = diagnostics.trusted and diagnostics.error <= SETTLED
             left = 1 - share(made + own, now)
             batches_left = int(left / share(own / batches, (now - since) / max(anew, 1)))
-            # a clock ends a block wherever it is, so that one can be begun that does not fit
+            # a clock can end a block anywhere, so a block that does not fit may be begun
             by_clock = limit is not None and now / limit > (made + own) / effort.allowed(d, settled)
-            if enough or batches_left < (1 if found.trusted or by_clock else batches):
+            if enough or batches_left < (1 if diagnostics.trusted or by_clock else batches):
                 break
-            if found.trusted and batches_left < 4 * batches:
+            if diagnostics.trusted and batches_left < 4 * batches:
                 begun, batches = block, batches + batches_left
             else:
                 longer = 2 if by_clock or batches_left >= 4 * batches else batches_left / batches
                 begun, before = None, (block, rounds)
                 rounds, batches = int(rounds * batches / BATCHES * longer), BATCHES
-    flat = block.graphs.reshape(-1, d, d)  # ensemble by ensemble, each in order of time
+    flat = block.graphs.reshape(-1, d, d)  # grouped by ensemble, each in order of time
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
     ensemble = chosen // block.graphs.shape[1]
     measured = {
@@ -190,11 +201,11 @@ def refine(
         "edge_errors": np.nan_to_num(edge_errors(block.frequencies), nan=0.5).round(6).tolist(),
     }
     lengths = np.bincount(ensemble, minlength=len(ensembles)).tolist()
-    return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), found, measured, lengths)
+    return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), diagnostics, measured, lengths)
 
 
 class Block(NamedTuple):
-    """What all ensembles did in one block."""
+    """Result of all ensembles in one block."""
 
     graphs: Graphs  # (e, n, d, d) draws that were kept
     log_posterior: Float[np.ndarray, "e n"]  # of those
@@ -202,27 +213,37 @@ class Block(NamedTuple):
 
 
 class ChainSnapshot(NamedTuple):
-    """What a callback sees after every batch of the chains."""
+    """State of the chains after a batch, as a callback gets it.
+
+    Attributes
+    ----------
+    moves
+        Moves made so far.
+    share
+        Share of the allowed moves or seconds used; chains that agree end sooner.
+    edge_probabilities
+        Over the rounds of this block so far.
+    diagnostics
+        Of the last complete block; None during the first.
+    precision
+        Standard error of an edge probability at which the run ends.
+    """
 
     moves: int
     share: float
-    """Of the moves or seconds that are allowed; chains that agree end sooner."""
     edge_probabilities: Float[np.ndarray, "d d"]
-    """Over the rounds of this block so far."""
     diagnostics: Diagnostics | None
-    """Of the last whole block; None during the first."""
     precision: float
-    """The wanted standard error of an edge probability."""
 
 
 def run_block(
     ensembles: list[Ensemble], scoring: Scoring, heats: np.ndarray, moves: Recipe, rounds: int, batches: int = BATCHES,
     begun: Block | None = None, reached: Callable[[list[Block]], None] = lambda batches: None,
-    section: Section = NOWHERE, clock: Clock | None = None,
+    section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> Block:  # fmt: skip
-    """So many batches of this many rounds, those in `begun` included; `reached` hears of each.
+    """Run `batches` batches of `rounds` rounds, those in `begun` included, and call `reached` after each.
 
-    Fewer when the clock expires: whole batches only, unless there is none, where the rounds that were made are one.
+    If the clock expires there are fewer: complete batches only, or one incomplete batch if there is no complete one.
     """
     thin = max(1, BATCHES * rounds // KEPT)
     parts = [] if begun is None else [begun]
@@ -233,7 +254,7 @@ def run_block(
             break
         after = np.stack([e.occupancy for e in ensembles])
         trace = record.log_posterior[:, thin - 1 :: thin]
-        if record.rounds < thin:  # no graph was kept: take the ones that the chains are at
+        if record.rounds < thin:  # no graph was kept: take the current ones
             now = graphs_of(np.stack([e.parents[0] for e in ensembles]))
             density = np.array([[e.scores[0].sum()] for e in ensembles])
             parts.append(Block(now[:, None], density, now[:, None].astype(float)))
@@ -243,42 +264,46 @@ def run_block(
             break
         before = after
         reached(parts)
-    return joined(parts)
+    return join_blocks(parts)
 
 
-def ended_early(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
-    """What counts of a run that its clock ended within a block of batches of `rounds` rounds: the block if half of it
-    was done, else the one before as well, its shorter batches joined to about the same length."""
+def usable_block(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
+    """Return the block to use if the clock expired within `block`, whose batches have `rounds` rounds.
+
+    It is `block` if half of it is done, otherwise both blocks joined, the shorter batches of the earlier one merged to
+    about the same length.
+    """
     if before is None or batches_of(block) >= BATCHES // 2:
         return block
     earlier, its_rounds = before
     size = max(1, round(rounds / its_rounds))
     count = batches_of(earlier) // size
     grouped = np.stack([earlier.frequencies[:, k * size : (k + 1) * size].mean(axis=1) for k in range(count)], axis=1)
-    return joined([earlier._replace(frequencies=grouped), block])
+    return join_blocks([earlier._replace(frequencies=grouped), block])
 
 
 def batches_of(block: Block | None) -> int:
-    """Number of batches in the block."""
+    """Return the number of batches in the block."""
     return 0 if block is None else block.frequencies.shape[1]
 
 
-def judged(block: Block, rounds: int) -> Diagnostics:
-    """Diagnostics of a block whose batches have so many rounds."""
+def block_diagnostics(block: Block, rounds: int) -> Diagnostics:
+    """Return the diagnostics of a block whose batches have `rounds` rounds."""
     return diagnose(block.frequencies, rounds, block.log_posterior)
 
 
-def joined(parts: list[Block]) -> Block:
-    """One block of them all."""
+def join_blocks(parts: list[Block]) -> Block:
+    """Return one block with the batches of all parts."""
     return Block(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts)))
 
 
 def _state(ensembles: dict[str, np.ndarray], parts: list[Block], facts: dict[str, Any]) -> State:
-    return State({**ensembles, **joined(parts)._asdict()}, facts)
+    """Return the checkpoint state of the chains."""
+    return State({**ensembles, **join_blocks(parts)._asdict()}, facts)
 
 
 def standard_recipe(d: int, scoring: Scoring) -> Recipe:
-    """A look at every pair of nodes (of some, where there are very many), and a few large moves where families are
+    """Return the moves of a round: about one per pair of nodes, up to a limit, and a few larger moves if families are
     scored by compiled code."""
     pairs = min(max(20, d * (d - 1) // 2), LONGEST_ROUND)
     if not scoring.scorer.compiled:
@@ -291,26 +316,26 @@ def standard_recipe(d: int, scoring: Scoring) -> Recipe:
 
 
 def hottest_level(d: int, rows: int) -> float:
-    """The evidence of 50 rows with up to 10 nodes, of 25 with 20 or more; of fewer than 100 rows that share.
+    """Return the smallest heat, at which the evidence is worth 50 rows with up to 10 nodes and 25 rows with 20 or more;
+    with fewer than 100 rows, 1/2 and 1/4 of them.
 
-    Small graphs need little heat, but not less where there are many rows: with half of the evidence for 11 nodes and
-    7,466 rows (the protein data, linear) all chains agreed on the wrong graphs. With 50 nodes a ladder that ends at the
-    evidence of 40 or 75 rows has fewer rungs and looks better in a short run, but its chains stay apart: which nodes
-    have 20 parents is decided further up.
-    `benchmarks/ladders.py` compares.
+    Small graphs need little tempering, but many rows need no less: with half of the evidence for 11 nodes and 7,466
+    rows (the protein data, linear) all chains agreed on the wrong graphs. With 50 nodes a ladder that ends at the
+    evidence of 40 or 75 rows has fewer levels and looks better in a short run, but its chains stay apart: which nodes
+    have 20 parents is decided at hotter levels. `benchmarks/ladders.py` compares ladders.
     """
     return float(np.interp(d, (10, 20), (0.5, 0.25))) * min(1.0, 100 / max(rows, 1))
 
 
-def adapted_ladder(
+def adapt_ladder(
     graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, hottest: float, clock: Clock | None = None,
-    times: int = 4, section: Section = NOWHERE,
+    times: int = 4, section: Section = NULL_SECTION,
 ) -> tuple[np.ndarray, Graphs]:  # fmt: skip
-    """Heats between which exchanges are equally likely, and DAGs for every level of every ensemble to start from.
+    """Return heats between which exchanges are equally likely, and starting DAGs for every level of every ensemble.
 
-    The sum of rejection rates along the ladder hardly depends on its rungs (Syed et al., 2022), so short runs tell
-    where to put them and how many there should be: 1.5 times the sum gives a rejection rate of about 2/3 or less.
-    When the clock expires, the ladder stays as the last whole pass left it, and chains start where they are.
+    The sum of rejection rates along the ladder hardly depends on its levels (Syed et al., 2022), so short runs show
+    where to put them and how many are needed: 1.5 times the sum gives a rejection rate of about 2/3 or less. If the
+    clock expires, the ladder of the last complete pass is returned, with the current DAGs of the chains.
     """
     d = graphs.shape[-1]
     heats = np.geomspace(1.0, hottest, 12)
@@ -323,7 +348,7 @@ def adapted_ladder(
         picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
         ensembles = [start(graphs[pick], scoring, int(seed)) for pick, seed in zip(picks, seeds)]
         advance(ensembles, scoring, heats, moves, 20, section=section, clock=clock)
-        forget(ensembles)
+        reset_counters(ensembles)
         advance(ensembles, scoring, heats, moves, 40, section=section, clock=clock)
         tried = np.sum([e.swaps_tried for e in ensembles], axis=0)
         if tried.min() == 0 or (clock is not None and clock.expired):
@@ -342,12 +367,12 @@ def adapted_ladder(
 
 
 def moves_of(ensembles: list[Ensemble]) -> int:
-    """Moves counted so far."""
+    """Return the moves counted so far."""
     return int(sum(e.tried.sum() for e in ensembles))
 
 
 def figures(ensembles: list[Ensemble], heats: np.ndarray) -> dict[str, Any]:
-    """Acceptance of each kind of move at level 0, and of exchanges along the ladder."""
+    """Return the acceptance rates of each kind of move at level 0 and of exchanges along the ladder, for `info`."""
     tried, accepted = (np.sum([getattr(e, name)[0] for e in ensembles], axis=0) for name in ("tried", "accepted"))
     exchanged, attempts = (np.sum([getattr(e, f"swaps_{n}") for e in ensembles], axis=0) for n in ("accepted", "tried"))
     swaps = exchanged / np.maximum(attempts, 1)

@@ -1,15 +1,15 @@
-"""A node moves to another place in the order of the nodes: all its edges may turn at once.
+"""Relocation move: a node moves to another position in the order of the nodes, reversing any of its edges at once.
 
-Where a node has many children it can have few parents, and the other way round; turning one edge after the other leads
-through graphs of low probability. Let N be the neighbours of j, and G0 the graph without the edges of j. Sort N so that
+A node with many children can have few parents, and vice versa; reversing one edge after the other leads through graphs
+of low probability. Let N be the neighbours of j, and G0 the graph without the edges of j. Sort N so that
 ancestors in G0 come before their descendants. Wherever this row is cut, the nodes before the cut can be parents of j
-and those behind it children: an edge from a child back to a parent would contradict the order. The move draws the cut
+and those after it children: an edge from a child back to a parent would contradict the order. The move draws the cut
 from its conditional distribution,
 
-    w(cut) = w_j(N before the cut) * prod_(c before) w_c(P_c) * prod_(c behind) w_c(P_c + j),
+    w(cut) = w_j(N before the cut) * prod_(c before) w_c(P_c) * prod_(c after) w_c(P_c + j),
 
-P_c being the parents of c in G0. Order and cuts depend on G0, N and random numbers alone, so from every graph among
-these the others are drawn with the same probabilities: a Gibbs step. A graph that is not among them stays as it is.
+P_c being the parents of c in G0. Order and cuts depend only on G0, N and random numbers, so each of these graphs is
+drawn with the same probability from every other: a Gibbs step. A graph that is not among them stays as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dagpost.inference.mcmc.structure import (
 
 @njit(cache=True)
 def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
-    """Counts as accepted if an edge is turned."""
+    """Make one relocation move; it counts as accepted if an edge is reversed."""
     before = rng[0]
     d = dag.parents.shape[0]
     j = below(rng, d)
@@ -54,7 +54,7 @@ def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
     set_parents(dag, j, nothing)
     for c in range(d):
         if has(others, c):
-            remove_edge(dag, j, c)  # now it is G0
+            remove_edge(dag, j, c)  # from here on the DAG is G0
     row = scratch.allowed
     _sort(dag, parents, others, row, scratch.chosen, by_ancestors, ties)
     is_cut = True
@@ -83,7 +83,7 @@ def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
 
 @njit(cache=True)
 def _sort(dag, parents, others, row, keys, by_ancestors, ties):
-    """The neighbours, to `row`: ancestors first (they have fewer ancestors and more descendants), ties at random."""
+    """Write the neighbours to `row`: ancestors first (fewer ancestors, more descendants), ties at random."""
     d = dag.parents.shape[0]
     n = 0
     for y in range(d):
@@ -107,7 +107,7 @@ def _sort(dag, parents, others, row, keys, by_ancestors, ties):
 
 @njit(cache=True)
 def _place(dag, j, row, n, parents, others):
-    """The edges of j: from its parents, to the others."""
+    """Add the edges of j: from its parents and to the others."""
     for a in range(n):
         if has(parents, row[a]):
             add_edge(dag, row[a], j)
@@ -118,7 +118,7 @@ def _place(dag, j, row, n, parents, others):
 
 @njit(cache=True)
 def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
-    """Log weights of all cuts; False if Python has to score a family first."""
+    """Write the log weights of all cuts; return False if Python has to score a family first."""
     cuts, words = scratch.cuts, scratch.sets[4]
     for cut in range(n + 1):
         cuts[cut] = 0.0
@@ -146,6 +146,7 @@ def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
 
 @njit(cache=True)
 def _weight(scorer, cache, heat, node, words, scratch):
+    """Return whether the family's score is known, and its log weight."""
     at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
     if at < 0:
         return False, 0.0
@@ -154,7 +155,7 @@ def _weight(scorer, cache, heat, node, words, scratch):
 
 @njit(cache=True)
 def _draw(cuts, n, rng):
-    """A cut in proportion to its weight; there is one, that of the graph as it was."""
+    """Draw a cut with probability proportional to its weight; that of the current graph is always positive."""
     exponentiate(cuts, n + 1)
     total = 0.0
     for cut in range(n + 1):

@@ -1,18 +1,13 @@
-"""Scores of families, remembered.
+"""Family scores and their cache for compiled loops, for any model with evidence and any prior that decomposes.
 
-A family is a node and its set of parents; its score is a pair, what tempering flattens and what it leaves
-(`scoring.py`). Scores live in one open-addressed table.
+A family is a node and its set of parents. Gaussian families with a tabulated prior are scored by the compiled loop
+itself. For everything else the loop stops at a family that is not in the cache, writes it to `wanted`, and continues
+once Python has stored its score. The cache is one open-addressed hash table.
 
-Family scores inside compiled loops, for any model with evidence and any prior that decomposes.
-
-Gaussian families with a prior in closed form are scored by the loop itself. For everything else the loop stops at a
-family it does not know, notes it in `wanted`, and Python fills the cache and lets it go on: every family is scored
-once, whoever scores it.
-
-A score is a pair: what tempering flattens, and what it leaves. Level k of a ladder samples `[p(G) p(D | G)]^heat
-q(G)^(1 - heat)`, where the reference q makes parents as rare as the Erdős–Rényi prior with two edges for each node.
-Without it a prior that does not mind parents (uniform, scale-free) would fill the hot levels with dense graphs, dear to
-score and of no use.
+A score is a pair: the part that is tempered, and the reference, which is not. Level k of a ladder samples
+`[p(G) p(D | G)]^heat q(G)^(1 - heat)`, where the reference q makes parents as rare as the Erdős–Rényi prior with two
+edges per node. Without it, a prior that does not penalise parents (uniform, scale-free) would fill the hot levels with
+dense graphs, which are expensive to score and useless.
 """
 
 from __future__ import annotations
@@ -26,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dagpost.errors import InputError
-from dagpost.inference.mcmc.structure import copy_row, has, holds, members, packed, words_for
+from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, evidence_with
 from dagpost.priors import ErdosRenyi, GraphPrior
@@ -34,9 +29,9 @@ from dagpost.priors.base import ColumnTable
 
 
 class FamilyCache(NamedTuple):
-    """Keys (node + 1, parents) and values, side by side in one block of memory: a lookup touches one place of it.
+    """Family-score cache: keys (node + 1, parents) beside their values in one block of memory, for locality.
 
-    A node of 0 marks a free slot. The number of slots is a power of two.
+    A first word of 0 marks a free slot. The number of slots is a power of two.
     """
 
     keys: np.ndarray  # (slots, 1 + words)
@@ -45,7 +40,7 @@ class FamilyCache(NamedTuple):
 
 
 def empty_cache(d: int, slots: int | None = None) -> FamilyCache:
-    """A cache without scores; `slots` must be a power of two. A small table is fast."""
+    """Return an empty cache; `slots` must be a power of two. Small tables are faster."""
     if slots is None:
         slots = 1 << min(18, d + int(d).bit_length())
     words = words_for(d)
@@ -55,7 +50,7 @@ def empty_cache(d: int, slots: int | None = None) -> FamilyCache:
 
 @njit(cache=True, inline="always")
 def _hash(node, parents):
-    """A multiplicative mix of node and words."""
+    """Return a multiplicative hash of node and parents."""
     h = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)
     for w in range(parents.shape[0]):
         h ^= parents[w]
@@ -66,7 +61,7 @@ def _hash(node, parents):
 
 @njit(cache=True, inline="always")
 def find(cache, node, parents):
-    """The slot of a family, and whether its score is there."""
+    """Return the slot of a family, and whether its score is there."""
     mask = np.uint64(cache.keys.shape[0] - 1)
     slot = _hash(node, parents) & mask
     while True:
@@ -86,7 +81,7 @@ def find(cache, node, parents):
 
 @njit(cache=True)
 def store(cache, node, parents, tempered, reference):
-    """Remember a score. A table that is three quarters full forgets everything first: lookups stay short."""
+    """Store a score and return its slot. A table that is three quarters full is emptied first: lookups stay short."""
     if 4 * cache.used[0] >= 3 * cache.keys.shape[0]:
         cache.keys[:, 0] = 0
         cache.used[0] = 0
@@ -104,20 +99,20 @@ Score = tuple[float, float]  # log of p(G_j) p(D_j | G_j) / q(G_j), log of q(G_j
 
 
 class Scorer(NamedTuple):
-    """What a compiled loop needs to score a family; `compiled` is False where Python has to."""
+    """What a compiled loop needs to score a family; with `compiled` False, Python scores it."""
 
     table: ConjugateTable
     by_count: np.ndarray  # (d, d) log prior of a node by its number of parents
-    by_edge: np.ndarray  # (d, d) what the edge i -> j adds
-    uncounted: np.ndarray  # (d, words) parents that do not count
-    required: np.ndarray  # (d, words) parents that must be there
-    most: int  # parents of one node
-    reference: float  # what a parent adds to log q
+    by_edge: np.ndarray  # (d, d) log prior that the edge i -> j adds
+    uncounted: np.ndarray  # (d, words) parents left out of the number of parents
+    required: np.ndarray  # (d, words) parents that must be present
+    most: int  # parents of a node
+    reference: float  # added to log q by each parent
     compiled: bool
 
 
 class Scoring(NamedTuple):
-    """A compiled scorer, and the function that scores what it cannot."""
+    """A compiled scorer, and the Python function that scores what it cannot."""
 
     scorer: Scorer
     in_python: Callable[[int, np.ndarray], Score]
@@ -125,23 +120,23 @@ class Scoring(NamedTuple):
 
 @njit(cache=True, inline="always")
 def score(scorer, cache, j, words, wanted, parents, lower):
-    """Slot of the family's score in the cache, or -1 if Python has to score it first.
+    """Return the slot of the family's score in the cache, or -1 if Python has to score it first.
 
     `parents` (d) and `lower` (d, d) are scratch.
     """
     at, known = find(cache, j, words)
-    return at if known else _score_anew(scorer, cache, j, words, wanted, parents, lower)
+    return at if known else _score_uncached(scorer, cache, j, words, wanted, parents, lower)
 
 
 @njit(cache=True, inline="always")
 def log_weight(cache, at, heat):
-    """Of the family in this slot, at a level of this heat; -inf if its prior rules it out."""
+    """Return the log weight of the family in this slot at a heat; -inf if the prior rules it out."""
     return heat * cache.scores[at, 0] + cache.scores[at, 1] if cache.scores[at, 1] > -np.inf else -np.inf
 
 
 @njit(cache=True)
 def rescore(dag, scores, scorer, cache, node, scratch):
-    """Note the score of the parents that a node has now, a family that the loop can score or knows."""
+    """Update the score of a node from its current parents, a family that is in the cache or compiled."""
     words = scratch.sets[4]
     copy_row(words, dag.parents, node)
     at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
@@ -149,7 +144,8 @@ def rescore(dag, scores, scorer, cache, node, scratch):
 
 
 @njit(cache=True)
-def _score_anew(scorer, cache, j, words, wanted, parents, lower):
+def _score_uncached(scorer, cache, j, words, wanted, parents, lower):
+    """Score a family that is not in the cache and return its slot; or write it to `wanted` and return -1."""
     if not scorer.compiled:
         wanted[0] = np.uint64(j + 1)
         wanted[1:] = words
@@ -177,25 +173,30 @@ def _score_anew(scorer, cache, j, words, wanted, parents, lower):
 
 
 def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Scoring:
-    """How to score families of this model under this prior."""
+    """Return how to score families of this model under this prior."""
     if not model.has_evidence:
-        raise InputError(f"the model {model.name!r} has no closed-form evidence, so no MCMC over graphs alone")
+        raise InputError(
+            f"the model {model.name!r} has no closed-form evidence, which MCMC over graphs needs: "
+            "use 'dibs', 'm-mc3' or 'g-mc3'"
+        )
     if not prior.decomposes:
-        raise InputError(f"the prior {prior.name!r} does not decompose by column, so no MCMC over graphs")
+        raise InputError(
+            f"the prior {prior.name!r} does not decompose by column, which MCMC over graphs needs: use 'dibs'"
+        )
     table, columns = model.evidence_table(stats), prior.column_table(d)
     compiled = table is not None and columns is not None
     if columns is None:
         columns = ColumnTable(np.zeros((d, d)), np.zeros((d, d)))
     uncounted, required = (
-        packed(np.zeros((d, d), dtype=np.bool_) if edges is None else edges)
+        pack_parents(np.zeros((d, d), dtype=np.bool_) if edges is None else edges)
         for edges in (columns.uncounted, columns.required)
     )
     most = d if columns.most is None else columns.most
     probability = ErdosRenyi().edge_probability(d)
     per_parent = float(np.log(probability) - np.log1p(-probability))
     scorer = Scorer(
-        table if table is not None else _no_table(d), columns.by_count, columns.by_edge, uncounted, required, most,
-        per_parent, compiled,
+        table if table is not None else _placeholder_table(d), columns.by_count, columns.by_edge, uncounted, required,
+        most, per_parent, compiled,
     )  # fmt: skip
 
     def in_python(node: int, words: np.ndarray) -> Score:
@@ -211,8 +212,8 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
     return Scoring(scorer, in_python)
 
 
-def _no_table(d: int) -> ConjugateTable:
-    """Stands in where the model has no compiled evidence; never read."""
+def _placeholder_table(d: int) -> ConjugateTable:
+    """Return a table for models without compiled evidence; it is never read."""
     return ConjugateTable(
         matrix=np.zeros((1, d, d)), prior_matrix=np.zeros((d, d)), diagonal_prior=True, floor=0.0,
         constant=np.zeros((1, d)), power=np.zeros((1, d)), prior_power=np.zeros(d),

@@ -1,9 +1,7 @@
-"""Sets of nodes as words of 64 bits, for compiled loops.
+"""Mutable DAGs for compiled loops, with sets of nodes as words of 64 bits.
 
-A DAG that edges can be added to and taken from, with the ancestors of every node at hand.
-
-`parents[j]` and `ancestors[j]` are sets of nodes. Whether i -> j would close a cycle is then one look: it does if j
-is an ancestor of i.
+A `Structure` holds the set of parents and the set of ancestors of every node and updates both when edges are added or
+removed. Whether i -> j would close a cycle is then one lookup: it does if j is an ancestor of i.
 """
 
 from __future__ import annotations
@@ -20,49 +18,52 @@ ONE = np.uint64(1)
 
 @njit(cache=True, inline="always")
 def has(words, i):
-    """Whether i is in the set."""
+    """Return whether i is in the set."""
     return (words[i >> 6] >> np.uint64(i & 63)) & ONE != 0
 
 
 @njit(cache=True, inline="always")
 def holds(sets, row, i):
-    """Whether i is in the set of this row; no view of the row is made, which loops would pay for."""
+    """Return whether i is in the set of this row; avoids a view of the row, which costs time in loops."""
     return (sets[row, i >> 6] >> np.uint64(i & 63)) & ONE != 0
 
 
 @njit(cache=True, inline="always")
 def insert(words, i):
+    """Add i to the set."""
     words[i >> 6] |= ONE << np.uint64(i & 63)
 
 
 @njit(cache=True, inline="always")
 def discard(words, i):
+    """Remove i from the set, if it is there."""
     words[i >> 6] &= ~(ONE << np.uint64(i & 63))
 
 
 @njit(cache=True, inline="always")
 def clear(words):
+    """Empty the set."""
     for w in range(words.shape[0]):
         words[w] = 0
 
 
 @njit(cache=True, inline="always")
 def copy_row(words, sets, row):
-    """This row, to `words`; a loop, since assigning slices costs ten times as much."""
+    """Copy this row to `words`; a loop, since assigning slices costs ten times as much."""
     for w in range(words.shape[0]):
         words[w] = sets[row, w]
 
 
 @njit(cache=True, inline="always")
 def copy(words, other):
-    """The members of `other`, to `words`."""
+    """Copy `other` to `words`."""
     for w in range(words.shape[0]):
         words[w] = other[w]
 
 
 @njit(cache=True)
 def count(words):
-    """Number of members."""
+    """Return the number of members."""
     total = 0
     for w in range(words.shape[0]):
         x = words[w]
@@ -73,18 +74,18 @@ def count(words):
 
 
 def words_for(d: int) -> int:
-    """How many words a set of d nodes takes."""
+    """Return the number of words of a set of d nodes."""
     return (d + 63) // 64
 
 
 def members(words: np.ndarray, d: int) -> np.ndarray:
-    """The indices in the set, ascending."""
+    """Return the members of the set, ascending."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits[:d])
 
 
-def packed(graph: Graph) -> np.ndarray:
-    """The set of parents of every node, (d, words)."""
+def pack_parents(graph: Graph) -> np.ndarray:
+    """Return the set of parents of every node, (d, words)."""
     d = len(graph)
     out = np.zeros((d, words_for(d)), np.uint64)
     for i, j in zip(*np.nonzero(graph)):
@@ -93,7 +94,7 @@ def packed(graph: Graph) -> np.ndarray:
 
 
 class Structure(NamedTuple):
-    """One DAG."""
+    """A DAG as sets of parents and ancestors."""
 
     parents: np.ndarray  # (d, words)
     ancestors: np.ndarray  # (d, words)
@@ -102,7 +103,7 @@ class Structure(NamedTuple):
 
 @njit(cache=True)
 def add_edge(dag, i, j):
-    """i -> j, which must not close a cycle: j and its descendants get i and the ancestors of i."""
+    """Add i -> j, which must not close a cycle: j and its descendants get i and its ancestors as ancestors."""
     insert(dag.parents[j], i)
     d, words = dag.parents.shape
     for y in range(d):
@@ -114,14 +115,14 @@ def add_edge(dag, i, j):
 
 @njit(cache=True)
 def remove_edge(dag, i, j):
-    """No longer i -> j: ancestors of j and of its descendants are collected anew from their parents.
+    """Remove i -> j; recompute the ancestors of j and of its descendants from their parents.
 
     An ancestor has fewer ancestors than its descendants, so their old number gives an order in which parents
     come before children.
     """
     discard(dag.parents[j], i)
     d, words = dag.parents.shape
-    room = dag.room  # who is affected, and the number of its ancestors
+    room = dag.room  # affected nodes, and their numbers of ancestors
     n = 0
     for y in range(d):
         if y == j or holds(dag.ancestors, y, j):
@@ -157,7 +158,7 @@ def set_parents(dag, j, words):
 
 @njit(cache=True)
 def has_detour(dag, i, j):
-    """Whether a path other than the edge leads from i to j: then i -> j cannot be reversed."""
+    """Return whether a path other than the edge leads from i to j: then i -> j cannot be reversed."""
     d = dag.parents.shape[0]
     for x in range(d):  # noqa: SIM110 (compiled)
         if holds(dag.parents, j, x) and holds(dag.ancestors, x, i):
@@ -167,7 +168,7 @@ def has_detour(dag, i, j):
 
 @njit(cache=True)
 def neighbours(dag):
-    """How many DAGs are one addition, deletion or reversal away."""
+    """Return the number of DAGs that are one addition, deletion or reversal away."""
     d = dag.parents.shape[0]
     edges = 0
     ordered_pairs = 0
@@ -185,6 +186,7 @@ def neighbours(dag):
 
 @njit(cache=True)
 def _fill(dag, graph):
+    """Set the DAG to an adjacency matrix."""
     d = graph.shape[0]
     dag.parents[:] = 0
     dag.ancestors[:] = 0
@@ -204,7 +206,7 @@ def to_matrix(dag, out):
 
 
 def structure_of(graph: Graph) -> Structure:
-    """The structure of an adjacency matrix, which must be acyclic."""
+    """Return the structure of an adjacency matrix, which must be acyclic."""
     d = graph.shape[0]
     sets = np.zeros((2, d, words_for(d)), np.uint64)
     dag = Structure(sets[0], sets[1], np.zeros((2, d), np.int64))

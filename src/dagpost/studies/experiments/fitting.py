@@ -10,7 +10,7 @@ from typing import Any
 from dagpost._util.numerics import key_from_seed
 from dagpost.data import Dataset
 from dagpost.errors import AllCyclic
-from dagpost.inference.bootstrap.resampling import weighed
+from dagpost.inference.bootstrap.resampling import weighted_posterior
 from dagpost.inference.dibs import paper_settings
 from dagpost.inference.dibs.inference import prepare
 from dagpost.inference.dibs.latent import InnerProduct, ScalarEmbedding
@@ -85,7 +85,7 @@ def fit_run(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Ite
         return
     yield from label_posteriors(data, run, prior, post, seen)
     for other in run.get("also", ()):
-        post = weighed(post.graphs, data, as_model(other), as_prior(prior), post.record)
+        post = weighted_posterior(post.graphs, data, as_model(other), as_prior(prior), post.record)
         yield from label_posteriors(data, {**run, "model": other}, prior, post, [])
 
 
