@@ -5,6 +5,7 @@ import io
 import itertools
 import os
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,12 @@ from dagpost.errors import InputError
 from dagpost.models.bge import BgeTheta
 from dagpost.posterior import Posterior
 from dagpost.posterior.netcdf import decode, encode
+from dagpost.posterior.records import (
+    ChainDiagnostics,
+    ExactDiagnostics,
+    ParticleDiagnostics,
+    SingleChainDiagnostics,
+)
 
 SIM = dp.simulate(nodes=4, observations=50, seed=2)
 NAMES = ("Erk 1/2", "=cmd()", "<β>", 'a"b\\')
@@ -341,3 +348,29 @@ def test_every_model_and_prior_can_be_written():
 
     for kind in (*models.values(), *priors.values()):
         assert fields(kind) is not None and decode(encode(kind())) == kind()
+
+
+VERSION_1 = {
+    "auto_linear_knowledge": (12, 4.49, ChainDiagnostics, True),
+    "dibs_mlp": (2, 0.5, ParticleDiagnostics, None),
+    "exact_bge": (543, 2.500917, ExactDiagnostics, None),
+    "mc3_bge": (3, 2.666667, SingleChainDiagnostics, None),
+}
+
+
+@pytest.mark.parametrize("name", VERSION_1)
+def test_files_of_the_first_version_still_load(name, tmp_path):
+    """Written by dagpost 0.1.0 before records had fields; numbers as that version printed them."""
+    graphs, edges, kind, trusted = VERSION_1[name]
+    post = dp.load(Path(__file__).parent / "version1" / f"{name}.nc")
+    assert len(post) == graphs and post.expected_edges == pytest.approx(edges, abs=1e-6)
+    assert post.names == ("Erk 1/2", "pka", "pkc", "akt") and post.scaling is not None
+    assert isinstance(post.record.diagnostics, kind) and post.record.provenance.rows == 40
+    assert (post.record.verdict.trusted if post.record.verdict else None) == trusted
+    assert post.is_sample == (name.startswith(("auto", "mc3"))) and post.is_exhaustive == (name == "exact_bge")
+    if name.startswith("auto"):
+        assert post.record.provenance.knowledge == {"required": [["pka", "akt"]]}
+        assert post.prior.constraints is not None and post.edge_marginals[1, 3] == 1.0
+    again = dp.load(post.save(tmp_path / "again.nc"))
+    assert_same(post, again)
+    assert again.record == post.record

@@ -238,6 +238,12 @@ def _rebuild(text: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 FORMAT = "dagpost posterior"
 FORMAT_VERSION = 2
 """Version 1 has a flat dictionary `info` in place of the record."""
+DRAWN_IN_VERSION_1 = {
+    "auto": {"sample": True, "collapsed": True},
+    "mc3": {"sample": True, "collapsed": True},
+    "m-mc3": {"sample": True, "collapsed": False},
+    "g-mc3": {"sample": True, "collapsed": False},
+}
 DRAW = ("chain", "draw")
 EDGE = ("cause", "effect")
 
@@ -316,7 +322,9 @@ def from_tree(tree: DataTree, model: Model | None = None, prior: GraphPrior | No
 
 def _record(attributes: Mapping[Any, Any]) -> RunRecord:
     if "record" not in attributes:
-        return RunRecord.from_flat(decode(json.loads(attributes["info"])))
+        info = decode(json.loads(attributes["info"]))
+        drawn = DRAWN_IN_VERSION_1.get(info.get("method"), {})  # which that version did not record
+        return RunRecord.from_flat({**drawn, **info})
     record = decode(json.loads(attributes["record"]))
     if not isinstance(record, RunRecord):
         raise InputError("its record of the run is not one that dagpost writes")

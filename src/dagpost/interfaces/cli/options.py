@@ -32,7 +32,7 @@ def cache_folder() -> Path | None:
 def use_caches() -> None:
     """Let numba and XLA cache what they compile; without a writable folder they compile in every run."""
     folder = cache_folder()
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     if "NUMBA_CACHE_DIR" not in os.environ and not _writable(package / "__pycache__"):
         os.environ["NUMBA_CACHE_DIR"] = str(folder / "numba" if folder else Path(tempfile.gettempdir()) / "dagpost")
     if folder is None or "JAX_COMPILATION_CACHE_DIR" in os.environ:
