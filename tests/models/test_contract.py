@@ -16,16 +16,13 @@ spec = importlib.util.spec_from_file_location("own_model", Path(__file__).parent
 own_model = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(own_model)
 
-EVERY = [
-    BGe(),
-    BGe(scale_matrix=np.diag([1.0, 2, 3, 4, 5]) + 0.3, alpha_w=8.0),
-    LinearGaussian(),
-    LinearGaussian(None),
-    MlpGaussian(),
-    MlpGaussian(hidden=(4, 3), activation="tanh", noise_variance=None, bias=False),
-    own_model.LaplaceLinear(),
-]
-IDS = ["bge", "bge-full", "linear", "linear-noise", "mlp", "mlp-noise", "own"]
+VARIANTS = {
+    "bge-full": BGe(scale_matrix=np.diag([1.0, 2, 3, 4, 5]) + 0.3, alpha_w=8.0),
+    "linear-noise": LinearGaussian(None),
+    "mlp-noise": MlpGaussian(hidden=(4, 3), activation="tanh", noise_variance=None, bias=False),
+    "own": own_model.LaplaceLinear(),
+}
+EVERY = {**{name: kind() for name, kind in MODELS.items()}, **VARIANTS}
 D = 5
 RNG = np.random.default_rng(0)
 VALUES = RNG.normal(size=(40, D)) @ RNG.normal(size=(D, D)) / 2
@@ -42,7 +39,7 @@ def families(model, graph, data):
         return np.asarray(model.log_families(np.asarray(graph, dtype=float), theta_of(model), model.summarise(data)))
 
 
-@pytest.fixture(params=EVERY, ids=IDS)
+@pytest.fixture(params=EVERY.values(), ids=list(EVERY))
 def model(request):
     return request.param
 

@@ -9,9 +9,9 @@ from scipy.stats import chisquare
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags, is_acyclic
 from dagpost.posterior import log_prior_of
-from dagpost.priors import PRIORS, ErdosRenyi, ScaleFree, Uniform, as_prior
+from dagpost.priors import PRIORS, ErdosRenyi, ScaleFree, as_prior
 
-EVERY = [ErdosRenyi(), ErdosRenyi(probability=0.2), ScaleFree(), ScaleFree(exponent=1.5), Uniform()]
+EVERY = [*(kind() for kind in PRIORS.values()), ErdosRenyi(probability=0.2), ScaleFree(exponent=1.5)]
 
 
 @pytest.mark.parametrize("prior", EVERY, ids=str)

@@ -1,6 +1,6 @@
 """`method="auto"`: tempered chains sample the posterior where families have closed-form evidence; elsewhere DiBS.
 
-Chains start from the empty graph. Running DiBS or greedy search first does not pay: with 20 and 50 nodes chains
+Chains start from the empty graph. Running DiBS or greedy search first does not pay: with 12, 20 and 50 nodes chains
 need as long from there to a given precision (`benchmarks/starts.py`), since the hot end of their ladder forgets where
 they began. `start="dibs"` is still there, and is what options of DiBS imply.
 """

@@ -135,7 +135,7 @@ class StructureLearner(BaseEstimator):
             seed=self.seed,
             **knowledge,
             **(self.options or {}),
-        )
+        ).with_record(assumptions=dict(assumptions.messages))
         self.edge_probabilities_ = self.posterior_.edge_probabilities
         self.causal_graph_ = consensus_dag(self.posterior_)
         self.adjacency_matrix_ = self.posterior_.labelled(np.zeros((data.nodes, data.nodes), dtype=np.int64))

@@ -80,6 +80,8 @@ class Model(abc.ABC):
     name: ClassVar[str]
     """Name of the model, shown in messages and reports."""
 
+    assumption: ClassVar[str] = ""
+    """What the model assumes about relations, as a clause for reports."""
     soft: ClassVar[bool] = True
     """Whether the family score is defined for edges between 0 and 1."""
 
@@ -146,13 +148,13 @@ class Model(abc.ABC):
 
     def log_families(self, graph: SoftGraph, theta: Theta, stats: Statistics) -> Float[Array, " d"]:
         """Return the score of every family of one graph, of shape (d,)."""
-        return self._by_node(self.log_family, graph, theta, stats)
+        return self.by_node(self.log_family, graph, theta, stats)
 
     def log_joint(self, graph: SoftGraph, theta: Theta, stats: Statistics) -> Scalar:
         """Return `log p(D, Theta | G)`, or `log p(D | G)` for a model without parameters."""
         return jnp.sum(self.log_families(graph, theta, stats))
 
-    def _by_node(self, function, graph, theta, stats):
+    def by_node(self, function, graph, theta, stats):
         """Return `function(g_j, theta_j, stats_j)` for every node."""
         in_axes = (1, self.theta_axes if jax.tree.leaves(theta) else None, Statistics(None, 0))
         stats = jax.tree.map(jnp.asarray, stats)
@@ -322,7 +324,7 @@ def _log_likelihoods(model: Model, graphs: Float[Array, "m d d"], theta: Theta, 
 
     def one(pair):
         graph, theta = pair
-        return jnp.sum(model._by_node(model.log_conditional, graph, theta, stats))
+        return jnp.sum(model.by_node(model.log_conditional, graph, theta, stats))
 
     # in chunks, because a model whose statistics are the rows needs memory for them once per graph
     return jax.lax.map(one, (graphs, theta), batch_size=64)

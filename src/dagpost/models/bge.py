@@ -93,6 +93,7 @@ class BGe(Model):
     mean: Any = None
     scale_matrix: Any = None
     name: ClassVar[str] = "bge"
+    assumption: ClassVar[str] = "every relation is linear with Gaussian noise"
     has_evidence: ClassVar[bool] = True
     has_parameters: ClassVar[bool] = False
     theta_axes: ClassVar[Any] = BgeTheta(1, 0, 0)

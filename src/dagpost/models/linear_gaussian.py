@@ -74,6 +74,7 @@ class LinearGaussian(Model):
     noise_shape: float = 1.5
     noise_rate: float = 0.25
     name: ClassVar[str] = "linear"
+    assumption: ClassVar[str] = "every relation is linear with Gaussian noise"
     has_evidence: ClassVar[bool] = True
 
     def __post_init__(self):

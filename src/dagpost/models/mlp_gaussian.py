@@ -66,6 +66,7 @@ class MlpGaussian(Model):
     noise_shape: float = 1.5
     noise_rate: float = 0.25
     name: ClassVar[str] = "mlp"
+    assumption: ClassVar[str] = "every relation is a smooth function with Gaussian noise"
 
     def __post_init__(self):
         widths = (self.hidden,) if isinstance(self.hidden, int) else self.hidden

@@ -20,7 +20,7 @@ def glance(post: Posterior) -> str:
     p = post.edge_marginals
     tiles = [
         (f"{post.nodes:,}", "variables"),
-        (_number(post.info.get("rows")), "rows of data"),
+        (_number(post.record.provenance.rows), "rows of data"),
         (f"{post.expected_edges:.1f}", "edges expected"),
         (f"{int((p >= 0.95).sum()):,}", "edges with probability 0.95 or more"),
         (f"{int(((p > 0.05) & (p < 0.95)).sum()):,}", "edges undecided (0.05 to 0.95)"),
@@ -67,7 +67,7 @@ def _knowledge_rows(post: Posterior) -> list[tuple[str, str]]:
     """Return the rows of the knowledge table: kind and content."""
     known, names = post.prior.constraints, post.names
     assert known is not None
-    given: Mapping[str, Any] = post.info.get("knowledge") or {}
+    given: Mapping[str, Any] = post.record.provenance.knowledge or {}
 
     def edges(pairs: Iterable[tuple[int, int]]) -> str:
         return "; ".join(f"{names[i]} → {names[j]}" for i, j in pairs)
@@ -106,19 +106,21 @@ def options(post: Posterior, summary: Mapping[str, Any]) -> str:
     """Return how the posterior was computed, as a table."""
     from dagpost import __version__
 
-    info = post.info
     rows: list[tuple[str, Any]] = [
         ("table", summary.get("table")),
         ("model", summary.get("model", repr(post.model))),
         ("prior", summary.get("prior", repr(post.prior))),
-        ("method", summary.get("method", info.get("method"))),
+        ("method", summary.get("method", post.record.method or None)),
         ("seconds", summary.get("seconds")),
         ("units", "standardised columns" if post.scaling is not None else "as in the table"),
-        *((f"option {name}", value) for name, value in dict(info.get("options", {})).items() if value is not None),
+        *((f"option {name}", value) for name, value in post.record.provenance.options.items() if value is not None),
         ("dagpost", summary.get("dagpost", __version__)),
-        ("SHA-256 of the data", info.get("data_hash")),
+        ("SHA-256 of the data", post.record.provenance.data_hash),
     ]
-    assumptions = [(f"assumed: {what}", text) for what, text in dict(summary.get("assumed", {})).items()]
+    assumptions = [
+        (f"assumed: {what}", text)
+        for what, text in (post.record.assumptions or dict(summary.get("assumed", {}))).items()
+    ]
     return _table(("option", "value"), [(k, str(v)) for k, v in [*rows, *assumptions] if v is not None])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
@@ -10,14 +11,9 @@ import numpy as np
 from dagpost.inference.mcmc.diagnostics import LARGEST_RHAT, SMALLEST_ESS
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import effective_draws
+from dagpost.posterior.records import ParticleDiagnostics, ResamplingDiagnostics
 
 Level = Literal["good", "caution", "bad"]
-
-MODEL_ASSUMPTIONS = {
-    "bge": "every relation is linear with Gaussian noise",
-    "linear": "every relation is linear with Gaussian noise",
-    "mlp": "every relation is a smooth function with Gaussian noise",
-}
 
 
 class Reason(NamedTuple):
@@ -57,9 +53,8 @@ def assess(post: Posterior) -> Assessment:
 
 def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
     """Return level, headline and reasons that follow from the method and its diagnostics."""
-    info, graphs = post.info, len(post)
-    method = str(info.get("method", ""))
-    if method == "exact":
+    record, graphs = post.record, len(post)
+    if record.method == "exact":
         reasons = [Reason("good", "Edge probabilities are sums over all graphs: they carry no sampling error.")]
         if not post.is_exhaustive:
             reasons.append(
@@ -70,44 +65,43 @@ def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
                 )
             )
         return "good", "As a computation, yes: this posterior is exact.", reasons
-    if "trusted" in info:
-        verdict = str(info.get("verdict", ""))
-        if info["trusted"]:
-            return "good", "As a computation, yes: independent chains agree.", [Reason("good", verdict)]
-        return "bad", "Not yet: the chains have not mixed.", [Reason("bad", verdict)]
-    if method.startswith("bootstrap"):
+    verdict = record.verdict
+    if verdict is not None and verdict.trusted is not None:
+        if verdict.trusted:
+            return "good", "As a computation, yes: independent chains agree.", [Reason("good", verdict.text)]
+        return "bad", "Not yet: the chains have not mixed.", [Reason("bad", verdict.text)]
+    if isinstance(record.diagnostics, ResamplingDiagnostics):
         text = "The graphs come from resamples of the data, weighted by their posterior density; no sampler was run."
         return "caution", "With care: a bootstrap stands in for the posterior.", [Reason("caution", text)]
-    if "particles" in info:
+    if isinstance(record.diagnostics, ParticleDiagnostics):
         text = (
             f"{graphs:,} particles represent the whole posterior: probabilities come in steps of about "
             f"{1 / graphs:.2g}, and regions without a particle are missed."
         )
         reasons = [Reason("caution", text)]
-        if "verdict" in info:
-            reasons.insert(0, Reason("caution", str(info["verdict"])))
+        if verdict is not None:
+            reasons.insert(0, Reason("caution", verdict.text))
         return "caution", "With care: an approximation by a few particles.", reasons
+    cut_short = [Reason("bad", verdict.text)] if verdict is not None else []
     text = (
         f"A single chain with {graphs:,} graphs cannot show whether it has explored the whole posterior: "
         "compare runs with different seeds."
     )
-    return "caution", "With care: no diagnostic was computed.", [Reason("caution", text)]
+    return "caution", "With care: no diagnostic was computed.", [*cut_short, Reason("caution", text)]
 
 
 def _about_cycles(post: Posterior) -> list[Reason]:
     """Return a warning where particles had cycles."""
-    cyclic = post.info.get("cyclic", 0)
-    if not cyclic:
+    found = post.record.diagnostics
+    if not isinstance(found, ParticleDiagnostics) or not found.cyclic:
         return []
-    handled = "repaired" if post.info.get("cyclic_handling") not in (None, "drop") else "dropped"
-    return [
-        Reason("caution", f"{cyclic} of {post.info.get('particles', '?')} particles had a cycle and were {handled}.")
-    ]
+    handled = "dropped" if found.cyclic_handling == "drop" else "repaired"
+    return [Reason("caution", f"{found.cyclic} of {found.particles} particles had a cycle and were {handled}.")]
 
 
 def _about_data(post: Posterior) -> list[Reason]:
     """Return a warning where there are few rows for the number of columns."""
-    rows = post.info.get("rows")
+    rows = post.record.provenance.rows
     if rows is None or rows >= 5 * post.nodes:
         return []
     return [Reason("caution", f"{rows:,} rows for {post.nodes} columns are few: the prior has a strong influence.")]
@@ -130,7 +124,7 @@ def _about_directions(post: Posterior) -> list[Reason]:
 
 def _about_model(post: Posterior) -> Reason:
     """Return the assumptions of the model."""
-    what = MODEL_ASSUMPTIONS.get(post.model.name, f"the model {post.model.name!r} holds")
+    what = post.model.assumption or f"the model {post.model.name!r} holds"
     text = (
         f"All results rest on these assumptions: {what}, no unmeasured common cause, no feedback. "
         "No diagnostic on this page can check them."
@@ -140,7 +134,7 @@ def _about_model(post: Posterior) -> Reason:
 
 def _measures(post: Posterior) -> list[Measure]:
     """Return the diagnostics that the run has recorded."""
-    info = post.info
+    diagnostics = post.record.diagnostics
     out = [Measure("graphs in the posterior", f"{len(post):,}", "each one a directed acyclic graph")]
     effective = effective_draws(post)
     if effective < 0.99 * len(post):
@@ -161,14 +155,14 @@ def _measures(post: Posterior) -> list[Measure]:
         "log_evidence": ("log evidence", "log p(data), for comparing models on the same data"),
     }
     for key, (what, meaning) in descriptions.items():
-        if key in info and (value := _format(info[key])):
+        if value := _format(getattr(diagnostics, key, None)):
             out.append(Measure(what, value, meaning))
     return out
 
 
 def _format(value: Any) -> str:
     """Return a number, or a dict of numbers, as text; the empty string for anything else."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return ", ".join(f"{k} {_format(v)}" for k, v in value.items())
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""

@@ -74,7 +74,7 @@ def _parameter_steps(target: Target, state: dict[str, Any], stats: Any, count: A
         def family(g_j, theta_j, stats_j):
             return scale * model.log_conditional(g_j, theta_j, stats_j) + model.log_parameter_prior(g_j, theta_j)
 
-        return jax.grad(lambda theta: -jnp.sum(model._by_node(family, graph, theta, rows)))(theta)
+        return jax.grad(lambda theta: -jnp.sum(model.by_node(family, graph, theta, rows)))(theta)
 
     def step(_, state):
         key, key_rows = jax.random.split(state["key"])

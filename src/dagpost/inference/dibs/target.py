@@ -122,7 +122,7 @@ def _family_scores(target: Target, stats: Statistics, scale):
     def scaled(g_j, theta_j, stats_j):
         return scale * model.log_conditional(g_j, theta_j, stats_j) + model.log_parameter_prior(g_j, theta_j)
 
-    return lambda graph, theta: model._by_node(scaled, graph, theta, stats)
+    return lambda graph, theta: model.by_node(scaled, graph, theta, stats)
 
 
 def _evidence_on_host(table: ConjugateTable, graph):

@@ -94,10 +94,10 @@ def propose(key, graph):
 def log_density(kernel: Kernel, graph, theta, stats):
     """Return `log p(G) + log p(D | G, Theta) + log p(Theta)`, parameters of absent edges included."""
     model = kernel.model
-    likelihood = jnp.sum(model._by_node(model.log_conditional, graph, theta, stats))
+    likelihood = jnp.sum(model.by_node(model.log_conditional, graph, theta, stats))
     everywhere = jnp.ones_like(graph) - jnp.eye(graph.shape[0])
     of_parameters = jnp.sum(
-        model._by_node(lambda g_j, theta_j, _: model.log_parameter_prior(g_j, theta_j), everywhere, theta, stats)
+        model.by_node(lambda g_j, theta_j, _: model.log_parameter_prior(g_j, theta_j), everywhere, theta, stats)
     )
     return kernel.prior.log_density(graph) + likelihood + of_parameters
 

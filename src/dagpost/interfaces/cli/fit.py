@@ -149,6 +149,7 @@ def run_fit(options: FitOptions) -> None:
                 raise typer.Exit(stop.exit_code) from None  # type: ignore[attr-defined]
             raise
         seconds = time.perf_counter() - began
+        post = post.with_record(assumptions=dict(assumptions.messages))
         summary = _summarise(post, options, assumptions, seconds)
         if len(history):
             summary["evolution"] = history.summary(post.names)
