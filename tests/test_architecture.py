@@ -1,6 +1,7 @@
 """The house has one direction of flow: each part imports only from the parts above it."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -102,3 +103,21 @@ def import_graph() -> dict[str, set[str]]:
                     whole = f"{node.module}.{alias.name}"
                     graph[name].add(whole if whole in modules else node.module)
     return graph
+
+
+def test_the_map_of_the_developer_guide_is_the_tree():
+    text = (SOURCE.parents[1] / "docs" / "developer.md").read_text()
+    rooms = re.findall(r"^\| `([\w/]+)` \|", text, flags=re.MULTILINE)
+    files = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py", "__main__.py"}
+    folders = {path.parent for path in SOURCE.rglob("__init__.py")} - {SOURCE, SOURCE / "studies" / "experiments"}
+    tree = {name.removesuffix(".py") for name in files} | {f"{folder.relative_to(SOURCE)}/" for folder in folders}
+    assert set(rooms) == tree
+    top = [room.rstrip("/") for room in rooms if "/" not in room.rstrip("/")]
+    assert top == ORDER[:-1]
+
+
+def test_files_hold_whole_concepts():
+    sizes = {path: len(path.read_text().splitlines()) for path in FILES}
+    assert max(sizes.values()) <= 400
+    small = [path for path, size in sizes.items() if size < 50 and path.name != "__init__.py"]
+    assert len(small) <= 12, small
