@@ -5,13 +5,17 @@ it points at an object of one process. Here the function is registered as a targ
 and the executable refers to it by name, so a second process can reuse the compiled code. The handler is Python behind
 ctypes (which takes the interpreter lock): installing it compiles nothing.
 
-The structures are those of `xla/ffi/api/c_api.h`, which ships with jaxlib; their leading fields are stable.
+The structures are those of `xla/ffi/api/c_api.h`, which ships with jaxlib. Where that header has another version, or is
+missing, or the function cannot be registered, `jax.pure_callback` does the work.
 """
 
 from __future__ import annotations
 
 import ctypes as c
+import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,6 +23,9 @@ import numpy as np
 
 VERSION = (0, 1)
 """Version of the interface used here. XLA accepts handlers of its own major version and no later minor version."""
+
+NEWEST = (0, 3)
+"""Newest version whose structures have been compared with the ones here."""
 
 METADATA, EXECUTE, INTERNAL_ERROR = 1, 3, 13
 DTYPES = {1: np.bool_, 4: np.int32, 5: np.int64, 11: np.float32, 12: np.float64}
@@ -78,13 +85,38 @@ def host_call(name: str, function: Callable[..., np.ndarray], result: jax.ShapeD
     `name` identifies the function in all cached compiled code, across processes and versions: use it for one function
     only. The function gets NumPy arrays that it must neither keep nor write to.
     """
+    if name in _registered and _registered[name][0] is not function:
+        raise ValueError(f"{name!r} is registered for another function: give each function its own name")
+    if not (VERSION <= interface_version() <= NEWEST and _register(name, function)):
+
+        def call(*given: Any) -> np.ndarray:
+            return np.asarray(function(*map(np.asarray, given)), dtype=result.dtype)
+
+        return jax.pure_callback(call, result, *arrays, vmap_method="legacy_vectorized")
+    return jax.ffi.ffi_call(name, result, vmap_method="legacy_vectorized")(*arrays)
+
+
+@cache
+def interface_version() -> tuple[int, int]:
+    """Return major and minor version of the interface that jaxlib ships; (-1, 0) if there is none to be found."""
+    try:
+        header = (Path(jax.ffi.include_dir()) / "xla/ffi/api/c_api.h").read_text()
+    except (OSError, AttributeError):
+        return -1, 0
+    found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", header))
+    return (int(found["MAJOR"]), int(found["MINOR"])) if len(found) == 2 else (-1, 0)
+
+
+def _register(name: str, function: Callable[..., np.ndarray]) -> bool:
+    """Register the function with XLA, once; return whether that worked."""
     if name not in _registered:
         handler = _Handler(_handler(function))
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
+        try:
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
+        except Exception:
+            return False
         _registered[name] = function, handler  # XLA holds a bare pointer: the handler must stay alive
-    elif _registered[name][0] is not function:
-        raise ValueError(f"{name!r} is registered for another function: give each function its own name")
-    return jax.ffi.ffi_call(name, result, vmap_method="legacy_vectorized")(*arrays)
+    return True
 
 
 def _handler(function: Callable[..., np.ndarray]) -> Callable[[Any], Any]:
