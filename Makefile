@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-slow mutants scoreboard check docs setup setup-bench bench results page clean
+.PHONY: help demo test test-slow test-versions mutants scoreboard check docs setup setup-bench bench results page clean
 
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
 	@echo "make test         run the tests (under 10 minutes)"
 	@echo "make test-slow    run the longer tests as well"
+	@echo "make test-versions run the tests on each of Python 3.11 to 3.13 that is installed"
 	@echo "make mutants      plant formula errors and see that a test catches each"
 	@echo "make scoreboard   kill, fill and damage; see that nothing is lost (half an hour on two busy cores)"
 	@echo "make check        ruff and pyright"
@@ -56,6 +57,14 @@ test: $(VENV)/dev
 
 test-slow: $(VENV)/dev
 	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false $(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+# every interpreter that is there: Python 3.11 to 3.13, each with an environment of its own
+VERSIONS ?= 3.11 3.12 3.13
+test-versions:
+	@for version in $(VERSIONS); do \
+	  command -v python$$version > /dev/null && python$$version -c 'pass' 2> /dev/null || { echo "no Python $$version"; continue; }; \
+	  echo "Python $$version"; $(MAKE) --no-print-directory VENV=.venv-$$version PYTHON=python$$version test || exit 1; \
+	done
 
 mutants: $(VENV)/dev
 	$(BIN)/python tests/mutants.py

@@ -5,20 +5,18 @@ Randomness is explicit: functions take JAX keys, and make a NumPy generator from
 
 from __future__ import annotations
 
-from math import inf, log
-
 import jax
 import numpy as np
 from numba import njit
+from scipy.special import logsumexp
 
 from dagpost.errors import InputError
 from dagpost.typing import Key
 
 
-def log_sum(values: np.ndarray) -> float:
-    """Return `log sum exp(values)`; -inf for an empty array or one that holds only -inf."""
-    top = float(np.max(values, initial=-inf))
-    return top + log(np.exp(values - top).sum()) if np.isfinite(top) else top
+def log_sum_exp(values: np.ndarray) -> float:
+    """Return `log sum exp(values)` as a float; -inf where all are -inf."""
+    return float(logsumexp(values))  # type: ignore[arg-type]
 
 
 @njit(cache=True)
@@ -38,12 +36,6 @@ def exponentiate(logs, n):
     for a in range(n):
         logs[a] = np.exp(logs[a] - largest) if largest > -np.inf else 0.0
     return largest
-
-
-def log_normalised(values: np.ndarray) -> np.ndarray:
-    """Return `values - log_sum(values)`, without the rounding error of a large common offset."""
-    shifted = values - np.max(values)
-    return shifted - log(np.exp(shifted).sum())
 
 
 def key_from_seed(seed: int) -> Key:

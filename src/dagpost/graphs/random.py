@@ -18,7 +18,7 @@ from math import comb, inf, log
 import networkx as nx
 import numpy as np
 
-from dagpost._util.numerics import log_sum
+from dagpost._util.numerics import log_sum_exp
 from dagpost.typing import Graph
 
 
@@ -65,13 +65,13 @@ class InDegreeLayers:
         self._log_d = np.full((d + 1, d + 1), -inf)  # log D(u, r)
         for u in range(1, d):
             for r in range(1, u + 1):
-                self._log_d[u, r] = log_sum(self._parent_counts(u, r))
+                self._log_d[u, r] = log_sum_exp(self._parent_counts(u, r))
         self._log_b = np.full((d + 1, d + 1), -inf)
         self._log_b[d, :] = 0.0
         for u in range(d - 1, 0, -1):
             for r in range(1, u + 1):
-                self._log_b[u, r] = log_sum(self._next_layers(u, r))
-        self.log_normaliser = log_sum(self._next_layers(0, 0))
+                self._log_b[u, r] = log_sum_exp(self._next_layers(u, r))
+        self.log_normaliser = log_sum_exp(self._next_layers(0, 0))
 
     def _parent_counts(self, u: int, r: int) -> np.ndarray:
         """Return the log weight of each in-degree p for a node with at least one parent in the last layer."""

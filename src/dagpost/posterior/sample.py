@@ -14,8 +14,9 @@ import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
+from scipy.special import log_softmax
 
-from dagpost._util.numerics import log_normalised, log_sum
+from dagpost._util.numerics import log_sum_exp
 from dagpost.data import Dataset, Scaling
 from dagpost.data.dataset import check_names
 from dagpost.errors import InputError, WeightingWarning, nearest, printable
@@ -59,10 +60,10 @@ class GraphSample:
         if not is_acyclic(graphs).all():
             raise InputError(f"graph {int(np.argmin(is_acyclic(graphs)))} of the posterior has a cycle")
         weights = np.array(self.log_weights, dtype=np.float64)
-        if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum(weights)):
+        if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum_exp(weights)):
             raise InputError("log_weights must hold one number for each graph, not all of them -inf")
-        if abs(log_sum(weights)) > NORMALISED:  # so that weights read from a file keep their last bit
-            weights = log_normalised(weights)
+        if abs(log_sum_exp(weights)) > NORMALISED:  # so that weights read from a file keep their last bit
+            weights = log_softmax(weights)
         names = check_names(self.names, graphs.shape[1])
         for array in (graphs, weights):
             array.setflags(write=False)

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import jax
 import numpy as np
 from jaxtyping import Float
+from scipy.special import log_softmax
 
 from dagpost._util.environment import available_memory
-from dagpost._util.numerics import generator, key_from_seed, log_normalised, log_sum
+from dagpost._util.numerics import generator, key_from_seed, log_sum_exp
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
@@ -299,9 +300,9 @@ def _by_enumeration(data: Dataset, model: Model, prior: GraphPrior, stats: Stati
         graphs = graphs[prior.constraints.honoured_by(graphs)]
     log_prior = log_prior_of(graphs, prior)
     log_joint = log_prior + model.log_evidence_of(graphs, stats)
-    log_normaliser = log_sum(log_joint)
+    log_normaliser = log_sum_exp(log_joint)
     _check_mass(log_normaliser)
-    log_probability, log_evidence = log_normalised(log_joint), log_normaliser - log_sum(log_prior)
+    log_probability, log_evidence = log_softmax(log_joint), log_normaliser - log_sum_exp(log_prior)
     families = np.zeros((data.nodes, 1 << data.nodes))
     for j, sets in enumerate(codes(graphs).T):
         families[j] = np.bincount(sets, weights=np.exp(log_probability), minlength=1 << data.nodes)
