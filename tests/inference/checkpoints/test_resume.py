@@ -82,7 +82,7 @@ def interrupt(monkeypatch):
             nonlocal calls
             calls += 1
             if calls == after:
-                self.note.number = signal.SIGTERM
+                self.caught.number = signal.SIGTERM
             real[where](self, *arguments)
 
         monkeypatch.setattr(Recorder, where, counted)

@@ -143,11 +143,11 @@ def test_equivalent_graphs_of_the_papers_example_score_alike():
     spec = importlib.util.spec_from_file_location("four_node_table", path)
     table = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(table)
-    post = dp.exact(table.simulated(100, 0), model="bge", prior="uniform")
+    post = dp.exact(table.simulate_data(100, 0), model="bge", prior="uniform")
     graphs = np.stack([table.graph_of(e) for e in table.EQUIVALENT.values()])
     assert np.ptp(post.log_probability(graphs)) < 1e-9
     found = np.mean(
-        [table.probabilities(dp.exact(table.simulated(100, s), "bge", "uniform")) for s in range(30)], axis=0
+        [table.probabilities(dp.exact(table.simulate_data(100, s), "bge", "uniform")) for s in range(30)], axis=0
     )
     # the paper's single data set lies within the spread over data sets (at most 0.09 for the v-structure)
     np.testing.assert_allclose(found, [published for _, _, published in table.ROWS], atol=0.09)
