@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-slow test-versions mutants scoreboard check docs setup setup-bench bench results page clean
+.PHONY: help demo test test-slow test-long test-versions mutants scoreboard check docs setup setup-bench bench results page clean
 
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
-	@echo "make test         run the tests (under 10 minutes)"
-	@echo "make test-slow    run the longer tests as well"
+	@echo "make test         run the tests (five minutes)"
+	@echo "make test-slow    run the slower tests (a quarter of an hour)"
+	@echo "make test-long    run the longest tests: calibration and random knowledge at length"
 	@echo "make test-versions run the tests on each of Python 3.11 to 3.13 that is installed"
 	@echo "make mutants      plant formula errors and see that a test catches each"
 	@echo "make scoreboard   kill, fill and damage; see that nothing is lost (half an hour on two busy cores)"
@@ -56,7 +57,10 @@ test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2
 
 test-slow: $(VENV)/dev
-	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false $(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	$(BIN)/python -m pytest -n 2 -m "slow and not long"
+
+test-long: $(VENV)/dev
+	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false $(BIN)/python -m pytest -n 2 -m "long"
 
 # every interpreter that is there: Python 3.11 to 3.13, each with an environment of its own
 VERSIONS ?= 3.11 3.12 3.13

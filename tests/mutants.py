@@ -114,7 +114,8 @@ def caught(file: str, right: str, wrong: str, tests: str) -> bool:
         path.write_text(text.replace(right, wrong))
         places = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH", "")]))
         environment = {**os.environ, "PYTHONPATH": places, "NUMBA_CACHE_DIR": str(Path(folder) / "numba")}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(ROOT / "tests" / tests)]
+        place = str(ROOT / "tests" / tests)
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not long", place]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         return done.returncode == 1
 

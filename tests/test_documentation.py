@@ -95,6 +95,7 @@ def named(page):
     return str(page.relative_to(ROOT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if "```" in p.read_text()], ids=named)
 def test_the_blocks_of_a_page_run(page, folder, capsys):
     namespace = {"__name__": "__page__", "run": run, "stopped": stopped}

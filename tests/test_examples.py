@@ -18,9 +18,10 @@ PROMISED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=pytest.mark.slow) if p.name == "figures.py" else p for p in EXAMPLES],  # as docs/figures.md
+    [pytest.param(p, marks=pytest.mark.long) if p.name == "figures.py" else p for p in EXAMPLES],  # as docs/figures.md
     ids=lambda p: p.name,
 )
 def test_example_runs(path):

@@ -54,17 +54,19 @@ def run(method, sets, seed):
             jax.clear_caches()  # hundreds of compiled programs in one process take more memory maps than Linux allows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SMALL)
 def test_every_graph_honours_it(method):
     run(method, 2 if method in COMPILED_ANEW else 100, seed=0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", SMALL)
 def test_every_graph_honours_it_at_length(method):
     run(method, 100 if method in COMPILED_ANEW else 2000, seed=1)
 
 
+@pytest.mark.slow
 def test_whatever_z_says():
     """The graphs of DiBS depend on z alone, so any z will do in place of a run."""
     rng = np.random.default_rng(2)
@@ -83,6 +85,7 @@ def test_whatever_z_says():
         assert np.isfinite(post.log_joint).all()
 
 
+@pytest.mark.slow
 def test_chains_from_any_start():
     """The second half of "auto", without the DiBS run before it."""
     rng = np.random.default_rng(3)

@@ -31,6 +31,7 @@ def double_precision():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha_mu, alpha_w", [(1.0, D + 2.0), (2.5, D + 4.0)])
 def test_bge_against_dibs_lib(alpha_mu, alpha_w):
     reference = pytest.importorskip("dibs.models.linearGaussian")
@@ -44,6 +45,7 @@ def test_bge_against_dibs_lib(alpha_mu, alpha_w):
         assert value == pytest.approx(float(expected), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_linear_joint_against_dibs_lib():
     reference = pytest.importorskip("dibs.models.linearGaussian")
     theirs = reference.LinearGaussian(n_vars=D, obs_noise=0.1)
@@ -58,10 +60,11 @@ def test_linear_joint_against_dibs_lib():
         assert float(model.log_joint(graph, theta, stats)) == pytest.approx(float(expected), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "activation, bias",
     [("relu", True), ("tanh", False)]
-    + [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("relu", False), ("tanh", True), ("sigmoid", True))],
+    + [pytest.param(*pair, marks=pytest.mark.long) for pair in (("relu", False), ("tanh", True), ("sigmoid", True))],
 )
 def test_mlp_joint_against_dibs_lib(activation, bias):
     reference = pytest.importorskip("dibs.models.nonlinearGaussian")

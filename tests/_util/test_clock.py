@@ -33,6 +33,7 @@ def ticking(monkeypatch):
 SIM = dp.simulate("linear", nodes=6, observations=50, seed=1, interventional_sets=0).train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "model", "options"),
     [

@@ -87,6 +87,7 @@ def test_interventions_by_name_reach_the_fit():
     assert by_name.info["data_hash"] == by_mask.info["data_hash"] != dp.exact(sim.train).info["data_hash"]
 
 
+@pytest.mark.slow
 def test_the_nine_conditions_of_sachs(tmp_path):
     """One file for each condition, columns in another order each: the same data and mask as the bundled ones."""
     conditions = {}

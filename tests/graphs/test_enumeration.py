@@ -14,7 +14,7 @@ def test_every_dag_once(d, count):
     assert len(np.unique(graphs.reshape(count, -1), axis=0)) == count
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_dag_once_on_six_nodes():
     graphs = all_dags(6)
     assert len(graphs) == 3_781_503

@@ -35,6 +35,7 @@ def test_scale_free_on_few_nodes():
     assert scale_free_dag(rng, 2, 2).sum() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "log_weight",
     [lambda p: 0.0, lambda p: -3 * np.log1p(p), lambda p: 1.3 * p],

@@ -24,6 +24,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", ["bge", "linear"])
 def test_every_method_returns_a_posterior(method, model):

@@ -60,6 +60,7 @@ def test_soft_score_survives_collinear_columns():
         assert np.isfinite(float(soft_evidence(table, column.astype(np.float32), 2, 0)))
 
 
+@pytest.mark.slow
 def test_single_precision_survives_collinear_parents_at_scale():
     rng = np.random.default_rng(2)
     values = 300 * rng.normal(size=(2000, 3))

@@ -44,6 +44,7 @@ def model(request):
     return request.param
 
 
+@pytest.mark.slow
 def test_soft_scores_are_finite_and_differentiable(model):
     stats = model.summarise(Dataset(VALUES))
     gradient = jax.grad(lambda g: model.log_joint(g, theta_of(model), stats))(jnp.asarray(SOFT))
@@ -51,6 +52,7 @@ def test_soft_scores_are_finite_and_differentiable(model):
     assert np.abs(gradient)[~np.eye(D, dtype=bool)].min() > 0
 
 
+@pytest.mark.slow
 def test_soft_scores_end_in_the_hard_ones(model):
     """Along soft graphs that approach a hard one the score is continuous."""
     data, hard = Dataset(VALUES), GRAPH.astype(float)
@@ -60,6 +62,7 @@ def test_soft_scores_end_in_the_hard_ones(model):
         np.testing.assert_allclose(near, limit, rtol=1e3 * step, atol=1e3 * step)
 
 
+@pytest.mark.slow
 def test_gradient_matches_finite_differences(model):
     stats = model.summarise(Dataset(VALUES))
     with jax.enable_x64(True):

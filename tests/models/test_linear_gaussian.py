@@ -103,6 +103,7 @@ def _log_inverse_gamma_of_log(v, shape, rate):
     return invgamma(shape, scale=rate).logpdf(np.exp(v)) + v
 
 
+@pytest.mark.slow
 def test_joint_is_the_sum_over_rows():
     model = LinearGaussian()
     theta = RNG.normal(size=(4, 4))

@@ -36,6 +36,7 @@ def by_hand(model, theta, graph, values):
     return likelihood, prior
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATION)
 @pytest.mark.parametrize("hidden", [(), (5,), (3, 4)], ids=str)
 @pytest.mark.parametrize("bias", [True, False])

@@ -154,6 +154,7 @@ def test_edge_intervals_of_chains_cover_the_exact_probabilities():
     assert np.max(auto.info["edge_errors"]) == pytest.approx(auto.info["error"], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_effects_show_means_intervals_and_no_effect():
     sim = dp.simulate(nodes=4, observations=30, seed=5)
     post = dp.exact(sim.train, model="linear")
@@ -202,6 +203,7 @@ def test_evolution_draws_what_the_history_saw():
         dp.plot.evolution(history, show="particle")
 
 
+@pytest.mark.slow
 def test_every_figure_draws_into_given_axes():
     sim = dp.simulate(nodes=3, observations=50, seed=0)
     post = dp.exact(sim.train, model="bge")

@@ -106,6 +106,7 @@ def test_short_chains():
 # ---- which posteriors have chains
 
 
+@pytest.mark.slow
 def test_chains_of_methods(tmp_path):
     """`auto` keeps draws of each ensemble in turn, `mc3` those of one chain; files keep that, and the errors."""
     auto = dp.fit(SIM.train, particles=4, steps=5, draws=90, max_moves=50_000, progress=False)
@@ -147,6 +148,7 @@ def test_resampled_draws_keep_their_chains():
     assert "chain_lengths" not in dp.exact(SIM.train).resampled(10).info
 
 
+@pytest.mark.slow
 def test_errors_are_the_spread_over_seeds():
     """24 short chains of neighbouring graphs: the spread of the mean is near the reported error, while that of
     independent draws is too small by a factor of 1.8 to 2.6. The standard deviation of 24 means is known to 15 %."""

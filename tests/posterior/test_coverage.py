@@ -24,6 +24,7 @@ def check(covered: list[int], level: float) -> None:
     assert binomtest(sum(covered), len(covered), level).pvalue > 1e-3, np.mean(covered)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_exact_posterior_cover():
     covered, rng = {0.5: [], 0.9: []}, np.random.default_rng(0)
     for seed in range(80):
@@ -55,7 +56,7 @@ def test_the_committed_table():
     assert [cell.split()[0] for cell in row.split("|")[2:-1]] == [f"{share:.3f}" for share in shares]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_of_auto_cover():
     rows = coverage.rows_until(60, nodes=6, moves=200_000, level=0.9)
     check([row["covered"] for row in rows if row["covered"] is not None], 0.9)

@@ -69,6 +69,7 @@ def test_the_mean_is_the_sum_over_all_dags():
         assert found.between == pytest.approx(between[i, j], abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", LINEAR, ids=repr)
 def test_moments_given_a_graph_against_draws(model):
     """Closed forms against 8,000 exact draws of the parameters, effects summed over paths; five standard errors."""
@@ -246,7 +247,7 @@ def test_errors_name_the_cause(ask, message):
         ask(post)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_cover():
     """120 truths from the prior, for each the pair with the largest mean effect (a choice made by the data keeps
     Bayesian intervals honest). The standard error of the share is 0.027; three of them on each side."""

@@ -79,6 +79,7 @@ def test_same_graph_with_other_parameters_is_another_particle():
     np.testing.assert_allclose(weighted.weights, np.exp([-1, -2]) / np.exp([-1, -2]).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("prior_name", ["erdos-renyi", "scale-free"])
 def test_log_joint_contains_prior_and_likelihood(name, prior_name):
@@ -147,6 +148,7 @@ def test_draws_of_the_posterior_are_not_weighed_twice():
     np.testing.assert_array_equal(same.edge_marginals, marginals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "model", "options", "sample"),
     [

@@ -69,6 +69,7 @@ def test_marginals_of_one_pair():
     assert share == pytest.approx(4 / (1 + 4 + 3 / 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", BASES, ids=lambda p: p.name)
 def test_columns_table_and_density_agree(base):
     rng = np.random.default_rng(1)

@@ -45,6 +45,7 @@ def test_samples_are_dags_and_fixed_by_the_key(prior):
     assert len(np.unique(graphs.reshape(20, -1), axis=0)) > 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", EVERY, ids=str)
 def test_density_draws_follow_the_density(prior):
     graphs = all_dags(3)

@@ -19,7 +19,7 @@ def test_tasks_are_grouped_by_what_they_share():
         assert len({t.data["set"] for t in group}) == len(group) <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "method"), [("linear-20", "dibs-paper"), ("four-node", "dibs-paper"), ("linear-20", "g-mc3")]
 )
@@ -40,6 +40,7 @@ def test_rows_are_those_of_single_tasks(name, method):
     assert results[tasks[0]]["rows"] != results[tasks[1]]["rows"]
 
 
+@pytest.mark.slow
 def test_runs_whose_particles_are_all_cyclic_are_those_of_single_tasks():
     """Two runs of two steps with 12 nodes, looked at after the first: no particle is a DAG yet."""
     data = {"generator": "linear", "graphs": "erdos-renyi", "nodes": 12, "observations": 30}

@@ -28,13 +28,14 @@ def test_what_it_does_not_know_is_refused():
         sampler(data(6), BGe(), "uniform")
 
 
+@pytest.mark.slow
 def test_its_particles_become_a_posterior_of_ours():
     post = fit_dibs_lib(data(6), BGe(), "scale-free", particles=4, steps=50, seed=1)
     assert post.info["method"] == "dibs-lib" and len(post) + post.info["cyclic"] == 4
     assert np.isfinite(post.log_joint).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_particles_that_are_not_finite_are_no_result():
     """Two edges for each of five nodes are all there are: its Erdős–Rényi prior takes the logarithm of zero."""
     with pytest.raises(RunError, match="not finite"):

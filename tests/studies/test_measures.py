@@ -36,7 +36,7 @@ def test_a_synthetic_task_is_a_fit_and_its_metrics():
     assert perform(task)["rows"] == [row]  # and once more: the same numbers
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_both_weightings_and_steps_on_the_way():
     """What a run of 40 steps looked like after 20 is what a run of 20 steps gives."""
     data = simulation_of(Task("synthetic", DATA, {})).train

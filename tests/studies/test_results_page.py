@@ -96,6 +96,7 @@ def change(path, column, change, **where):
         writer.writerows(rows)
 
 
+@pytest.mark.slow
 def test_another_number_is_another_page(copy):
     before = render(TEMPLATE, Tables(copy))
     change(copy / "four-node" / "table.csv", "probability", lambda p: str(float(p) / 2), method="exact")

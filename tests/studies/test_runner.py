@@ -47,6 +47,7 @@ def undisturbed(tmp_path_factory):
     return table(store)
 
 
+@pytest.mark.slow
 def test_stopped_after_any_task_and_started_again_gives_the_same_table(undisturbed, tmp_path):
     for stop in range(len(tasks())):
         store, performed = Store.at(tmp_path / str(stop)), []
@@ -67,6 +68,7 @@ def test_stopped_after_any_task_and_started_again_gives_the_same_table(undisturb
         assert table(store) == undisturbed
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_gives_the_same_table(undisturbed, tmp_path):
     arguments = [
         "study",
@@ -93,6 +95,7 @@ def test_killed_and_started_again_gives_the_same_table(undisturbed, tmp_path):
     assert table(store) == undisturbed
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_table(undisturbed, tmp_path):
     pytest.importorskip("joblib")
     store = Store.at(tmp_path)
@@ -100,6 +103,7 @@ def test_two_processes_give_the_same_table(undisturbed, tmp_path):
     assert table(store) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_of_two_workers_gives_the_same_table(undisturbed, tmp_path):
     pytest.importorskip("joblib")
     distributed = pytest.importorskip("distributed")
@@ -170,7 +174,7 @@ def test_provenance_tells_how_and_with_what(undisturbed, tmp_path):
     assert os.uname().nodename not in json.dumps(record)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != "wall-times-gpu"])
 def test_every_study_runs_to_its_end_in_small(name, tmp_path):
     store, scale = Store.at(tmp_path), Scale(seeds=1, smoke=True)

@@ -23,6 +23,7 @@ def test_order_of_words_does_not_matter_and_every_word_does():
     assert one.data_seed == others[2].data_seed != others[1].data_seed
 
 
+@pytest.mark.slow
 def test_seeds_are_the_same_in_every_process():
     task = Task("synthetic", DATA, RUN)
     code = (

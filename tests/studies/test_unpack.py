@@ -22,6 +22,7 @@ def filled(store, study, scale):
         store.put(task, {"rows": [row, again], "seconds": 1.5 * place, **own})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear-20", "sachs", "sachs-noise"])
 def test_tables_become_tasks_and_the_same_tables(name, tmp_path):
     study, scale = STUDIES[name], Scale(seeds=3)

@@ -50,6 +50,7 @@ def by_single_dags(values):
     return CLASSES[now]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [12, 40, 400])
 def test_steps_are_those_of_single_dags(rows):
     for seed in range(8):

@@ -29,6 +29,7 @@ def population_correlations(graph, rng):
     return covariance / np.outer(scale, scale)
 
 
+@pytest.mark.slow
 def test_every_class_on_four_nodes_is_found_from_its_correlations():
     """With 10^14 rows a partial correlation of 2.6e-7 is significant: tests tell d-separation."""
     rng = np.random.default_rng(0)

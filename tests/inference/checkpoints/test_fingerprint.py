@@ -41,6 +41,7 @@ def test_differences_are_named(one, two, message):
     assert re.search(message, found)
 
 
+@pytest.mark.slow
 def test_another_process_says_the_same():
     code = (
         "import json, numpy as np, dagpost as dp\n"

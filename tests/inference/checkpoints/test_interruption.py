@@ -34,6 +34,7 @@ def kept_graphs(folder):
     return 0 if found is None else len(found.arrays.get("chain/graphs", ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_ends_the_run(number, code, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], stderr=subprocess.PIPE, text=True)

@@ -74,7 +74,7 @@ def test_expectation_factorises_over_families(particle):
 
 
 @pytest.mark.parametrize("grouping", ["family", "graph"])
-@pytest.mark.parametrize("control", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("control", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_score_function_is_consistent(particle, grouping, control):
     """With many samples the ratio's bias (order 1/S) is below five standard errors of the mean."""
     exact_scores, exact_theta = jax.grad(exact_log_expectation, argnums=(0, 1))(*particle)
@@ -87,7 +87,8 @@ def test_score_function_is_consistent(particle, grouping, control):
         assert (np.abs(error) < 5 * standard + 5e-3).all()
 
 
-@pytest.mark.parametrize("grouping", ["family", pytest.param("graph", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("grouping", ["family", pytest.param("graph", marks=pytest.mark.long)])
 def test_bias_of_the_ratio_falls_like_one_over_samples(particle, grouping):
     exact = jax.grad(exact_log_expectation)(*particle)
     off = ~np.eye(D, dtype=bool)
@@ -179,7 +180,7 @@ def test_flips_are_consistent(model, particle):
     np.testing.assert_allclose(found[off], exact_evidence_gradient(model, scores)[off], atol=0.03)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_flips_beat_the_score_function(particle):
     """Same number of samples, smaller spread around the exact gradient: why the estimator is kept."""
     scores, _ = particle
@@ -197,6 +198,7 @@ def test_flips_beat_the_score_function(particle):
     assert error(flips) < 0.5 * error(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MARGINAL, ids=["bge", "linear", "noise"])
 def test_flips_are_evidences_of_flipped_families(model):
     d = 6
@@ -243,6 +245,7 @@ def test_errors_name_the_cause(options, message):
         Estimator(**options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MARGINAL, ids=["bge", "linear", "noise"])
 def test_flips_of_the_lower_bound_are_unbiased(model, particle):
     """`d E[log f] / d logit` against enumeration: an average, so five standard errors suffice."""

@@ -30,10 +30,11 @@ def quick(model, **changes):
     return default_settings(model, 6, 60, **{"steps": 30, **changes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, preset",
     [("bge", "dibs"), ("bge", "dibs-paper"), ("linear", "dibs-paper"), ("mlp", "dibs")]
-    + [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("linear", "dibs"), ("mlp", "dibs-paper"))],
+    + [pytest.param(*pair, marks=pytest.mark.long) for pair in (("linear", "dibs"), ("mlp", "dibs-paper"))],
 )
 def test_every_model_runs_with_both_presets(name, preset):
     model = as_model(name)
@@ -47,6 +48,7 @@ def test_every_model_runs_with_both_presets(name, preset):
     assert weighted.weights.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator, collapsed",
     [
@@ -54,10 +56,10 @@ def test_every_model_runs_with_both_presets(name, preset):
         (Estimator("straight-through", "family", 4), False),
         (Estimator("score", "graph", 4), False),
         (Estimator("gumbel", "family", 4), True),
-        pytest.param(Estimator("gumbel", "graph", 4), False, marks=pytest.mark.slow),
-        pytest.param(Estimator("score", "family", 4), False, marks=pytest.mark.slow),
-        pytest.param(Estimator("flip", "family", 4), True, marks=pytest.mark.slow),
-        pytest.param(Estimator("score", "family", 4), True, marks=pytest.mark.slow),
+        pytest.param(Estimator("gumbel", "graph", 4), False, marks=pytest.mark.long),
+        pytest.param(Estimator("score", "family", 4), False, marks=pytest.mark.long),
+        pytest.param(Estimator("flip", "family", 4), True, marks=pytest.mark.long),
+        pytest.param(Estimator("score", "family", 4), True, marks=pytest.mark.long),
     ],
     ids=str,
 )
@@ -73,6 +75,7 @@ def test_every_embedding_runs(embedding):
     assert len(infer(SIM.train, model, PRIOR, quick(model, embedding=embedding), particles=3)) == 3
 
 
+@pytest.mark.slow
 def test_seed_fixes_the_result_bit_for_bit():
     model = dp.LinearGaussian()
     for collapsed in (False, True):
@@ -106,7 +109,7 @@ def test_looking_does_not_change_the_run():
     np.testing.assert_array_equal(plain.theta, watched.theta)
 
 
-@pytest.mark.parametrize("name", ["linear", pytest.param("mlp", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["linear", pytest.param("mlp", marks=pytest.mark.long)])
 def test_chunks_do_not_change_the_step(name):
     model = as_model(name)
     settings = quick(model, estimator=Estimator("gumbel", "family", 4), collapsed=False)
@@ -121,7 +124,7 @@ def test_chunks_do_not_change_the_step(name):
 
 @pytest.mark.parametrize(
     "limit, particles, samples",
-    [(1e-3, 1, 15), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1.0, 30, 128), (0.02, 2, 128)))],
+    [(1e-3, 1, 15), *(pytest.param(*case, marks=pytest.mark.long) for case in ((1.0, 30, 128), (0.02, 2, 128)))],
 )
 def test_memory_limit_holds(limit, particles, samples):
     """XLA's own account of the memory that a compiled step takes for its intermediate values."""
@@ -134,7 +137,7 @@ def test_memory_limit_holds(limit, particles, samples):
     assert compiled.memory_analysis().temp_size_in_bytes < limit * 2**30
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_minibatches_are_unbiased():
     """The gradient on minibatches, averaged over all of them, is that on all rows."""
     from dagpost.inference.dibs.target import likelihood_gradients
@@ -187,6 +190,7 @@ def test_divergence_keeps_the_last_good_state():
     assert int(error.value.state.step) == 0
 
 
+@pytest.mark.slow
 def test_it_learns_the_graph():
     """A strong signal: the linear model finds directions, BGe (which cannot tell them all) the skeleton."""
     sim = dp.simulate(nodes=8, observations=200, seed=2, weight_shift=0.5)
@@ -257,6 +261,7 @@ def test_statistics_of_chosen_rows_are_those_of_a_smaller_table(model):
     assert scale == 3.0
 
 
+@pytest.mark.slow
 def test_minibatches_as_published_are_not_scaled_up():
     """The authors add the log likelihood of a minibatch as it is, which makes the target that of so many rows."""
     from dagpost.inference.dibs.target import minibatch

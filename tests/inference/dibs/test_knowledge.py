@@ -84,13 +84,14 @@ def test_gradients_are_finite_and_leave_certain_edges_alone(kind):
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((by_z, by_theta)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model, settings",
     [
         (dp.LinearGaussian(), default_settings(dp.LinearGaussian(), 5, 40, steps=40, moves=0)),
         (dp.LinearGaussian(), default_settings(dp.LinearGaussian(), 5, 40, steps=40)),
         (dp.BGe(), paper_settings(dp.BGe(), 5, steps=40, cyclic="repair")),
-        pytest.param(dp.MlpGaussian(), default_settings(dp.MlpGaussian(), 5, 40, steps=5), marks=pytest.mark.slow),
+        pytest.param(dp.MlpGaussian(), default_settings(dp.MlpGaussian(), 5, 40, steps=5), marks=pytest.mark.long),
     ],
     ids=["particles", "with moves", "as published", "mlp"],
 )
@@ -102,12 +103,14 @@ def test_returned_graphs_honour_it(model, settings):
     assert all(certain(snap.edge_probabilities) and certain(snap.graphs) for snap in seen)
 
 
+@pytest.mark.slow
 def test_dropping_cyclic_particles_honours_it():
     settings = paper_settings(dp.LinearGaussian(), 5, steps=300, estimator=Estimator("gumbel", "graph", 8))
     post = infer(SIM.train, dp.LinearGaussian(), PRIOR, settings, particles=6)
     assert KNOWN.honoured_by(post.graphs).all()
 
 
+@pytest.mark.slow
 def test_knowledge_helps():
     """Required edges that are there and forbidden ones that are not: the rest is found no worse."""
     sim = dp.simulate(nodes=8, observations=50, seed=3, interventional_sets=0)

@@ -31,6 +31,7 @@ def by_definition(z, theta, gz, gt, bandwidth_z, bandwidth_theta):
     return jnp.stack(phi_z), jnp.stack(phi_t) if theta is not None else ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [True, False])
 def test_matrix_form_is_the_papers_algorithm(joint):
     with jax.enable_x64(True):

@@ -11,7 +11,8 @@ PRIOR = dp.ErdosRenyi()
 SETS = [dp.simulate(nodes=4, observations=30, seed=seed, interventional_sets=0).train for seed in (1, 2)]
 
 
-@pytest.mark.parametrize("name", ["bge", *(pytest.param(n, marks=pytest.mark.slow) for n in ("linear", "mlp"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bge", *(pytest.param(n, marks=pytest.mark.long) for n in ("linear", "mlp"))])
 def test_together_is_as_alone(name):
     model = as_model(name)
     settings = paper_settings(model, 4, steps=8, cyclic="repair")
@@ -30,6 +31,7 @@ def test_together_is_as_alone(name):
     assert not np.array_equal(together[0].log_joint, together[1].log_joint)
 
 
+@pytest.mark.slow
 def test_one_that_fails_leaves_the_others():
     model = as_model("linear")
     settings = paper_settings(model, 4, steps=1, cyclic="drop")

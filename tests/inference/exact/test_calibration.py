@@ -13,9 +13,10 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model, prior",
-    [CASES[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[1:])],
+    [CASES[0], *(pytest.param(*case, marks=pytest.mark.long) for case in CASES[1:])],
     ids=["bge-uniform", "linear-er", "linear-noise-sf"],
 )
 def test_exact_posterior_is_calibrated(model, prior):
@@ -24,6 +25,7 @@ def test_exact_posterior_is_calibrated(model, prior):
         assert kstest(values, "uniform").pvalue > 1e-4, name
 
 
+@pytest.mark.slow
 def test_a_wrong_prior_is_noticed():
     """The test can fail: the same data analysed under another prior are not calibrated."""
     model = dp.BGe()

@@ -20,12 +20,13 @@ def check(model, prior, simulations, nodes):
 CASES = {"bge": (dp.BGe(), dp.Uniform()), "linear": (dp.LinearGaussian(), dp.ErdosRenyi(probability=0.3))}
 
 
-@pytest.mark.parametrize("case", ["bge", pytest.param("linear", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["bge", pytest.param("linear", marks=pytest.mark.long)])
 def test_auto_is_calibrated(case):
     check(*CASES[case], simulations=25, nodes=5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("nodes", [5, 8])
 @pytest.mark.parametrize("case", CASES)
 def test_auto_is_calibrated_over_many_data_sets(case, nodes):

@@ -29,6 +29,7 @@ def test_proposals_are_uniform_neighbours():
     assert counts == pytest.approx(np.full(len(found), 3000 / len(found)), abs=5 * np.sqrt(3000 / len(found)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "scale"), [("m-mc3", 0.3), ("g-mc3", None)])
 def test_graphs_follow_the_exact_posterior(method, scale):
     # few rows of large noise: both the graph and the weights move freely
@@ -46,7 +47,7 @@ def test_graphs_follow_the_exact_posterior(method, scale):
     assert present == pytest.approx(np.asarray(exact.theta).mean(axis=0), abs=0.08)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_mlp_runs_and_a_given_scale_is_kept():
     sim = dp.simulate("mlp", nodes=4, observations=20, seed=0, interventional_sets=0)
     post = dp.fit(sim.train, "mlp", method="g-mc3", particles=2, burn_in=20, thin=10, scale=0.01)
@@ -60,6 +61,7 @@ def test_a_model_without_parameters_is_sent_to_mc3():
         dp.fit(sim.train, "bge", method="m-mc3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["m", "g"])
 def test_together_is_as_alone(variant):
     """Few steps, so that rounding has no time to grow."""

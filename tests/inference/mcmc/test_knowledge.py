@@ -92,6 +92,7 @@ def test_auto_agrees_with_exact_inference():
     assert post.info["trusted"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method, model", [("mc3", "bge"), ("g-mc3", "linear")])
 def test_published_chains_agree_with_exact_inference(method, model):
     sim = dp.simulate(model, nodes=4, observations=20, seed=2, interventional_sets=0)

@@ -9,6 +9,7 @@ from dagpost.errors import InputError
 SIM = dp.simulate("bge", nodes=4, observations=30, seed=2, interventional_sets=0)
 
 
+@pytest.mark.slow
 def test_with_exact_neighbourhoods_it_samples_the_posterior():
     exact = dp.exact(SIM.train, "bge")
     post = dp.fit(SIM.train, "bge", method="mc3", particles=4000, burn_in=2000, thin=50, neighbourhood="exact")

@@ -73,6 +73,7 @@ def test_stationary_distribution_on_three_nodes(moves, heat):
     assert p_value(counts_of(drawn, graphs), exact) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["exchange", "relocation"])
 def test_gibbs_moves_on_four_nodes(kind):
     model, prior, stats = problem(d=4, rows=8)

@@ -8,6 +8,7 @@ from dagpost.errors import InputError
 from dagpost.inference.mcmc.refine import Effort
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "prior", "d", "rows"), [("bge", "uniform", 5, 20), ("linear", "erdos-renyi", 8, 100)]
 )
@@ -23,6 +24,7 @@ def test_auto_agrees_with_the_exact_posterior(model, prior, d, rows):
     assert drawn == pytest.approx(post.edge_marginals, abs=0.12)
 
 
+@pytest.mark.slow
 def test_auto_draws_parameters_from_their_posterior():
     """Averages of theta over graphs and draws against exact inference with as many draws."""
     sim = dp.simulate("linear", nodes=4, observations=60, seed=3, interventional_sets=0)
@@ -68,6 +70,7 @@ def test_interventions_count():
     assert post.edge_marginals == pytest.approx(exact.edge_marginals, abs=0.05)
 
 
+@pytest.mark.slow
 def test_auto_without_closed_form_is_dibs_and_says_so():
     sim = dp.simulate("mlp", nodes=4, observations=30, seed=1, interventional_sets=0)
     post = dp.fit(sim.train, "mlp", steps=5, particles=3)

@@ -129,6 +129,7 @@ def test_the_page_with_the_fit(dagpost, table, tmp_path):
     assert (tmp_path / "other" / "report.html").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_the_page_gets_effects_from_the_table(dagpost, table, tmp_path):
     dagpost("exact", table, "--model", "bge")
     dagpost("report", "run")

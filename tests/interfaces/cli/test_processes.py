@@ -13,6 +13,7 @@ from tests.digests import digest
 COMMAND = [sys.executable, "-m", "dagpost"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_run_cleanly(number, code, table, tmp_path):
     slow = ["--model", "mlp", "--method", "dibs", "--particles", "2", "--steps", "2000000"]
@@ -59,7 +60,7 @@ sys.exit(code)
 """Counts what XLA compiles: what comes out of the cache does not pass here."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["dibs", "auto"])
 @pytest.mark.parametrize("model", ["bge", "linear", "mlp"])
 def test_a_second_run_compiles_nothing(model, method, table, tmp_path):
@@ -80,6 +81,7 @@ def test_a_second_run_compiles_nothing(model, method, table, tmp_path):
     assert digest(one) == digest(two)
 
 
+@pytest.mark.slow
 def test_an_unwritable_cache_is_tolerated(table, tmp_path):
     (tmp_path / "file").write_text("")
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "file"), "HOME": str(tmp_path / "file")}
