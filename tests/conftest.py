@@ -5,7 +5,7 @@ import os
 import tempfile
 from pathlib import Path
 
-# most of the time of these tests is compiling: it takes half as long where little is optimised (`make test-long` optimises)
+# most of the time of these tests is compiling: it takes half as long with little optimising (not in `make test-long`)
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0")
 
 # numba's cached code does not notice a change in a file that it was inlined from: one cache for each state of them
