@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class InputError(ValueError):
@@ -71,3 +74,14 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return "known: " + ", ".join(repr(k) for k in known)
+
+
+def from_registry(what: str, value: object, base: type[T], registry: Mapping[str, type[T]]) -> T:
+    """Return the object that a name stands for, with its defaults, or the object itself; raise an error otherwise."""
+    if isinstance(value, base):
+        return value
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be a name or a {base.__name__}, got {type(value).__name__}")
+    if value not in registry:
+        raise InputError(f"unknown {what} {value!r}: {nearest(value, registry)}")
+    return registry[value]()

@@ -231,10 +231,8 @@ def total_variation(post: Posterior, exact: ExactPosterior) -> float:
 
     Parameters
     ----------
-    post
-        Posterior to evaluate.
-    exact
-        Exact posterior of the same nodes.
+    post, exact
+        Posterior to evaluate, and the exact posterior of the same nodes.
 
     Returns
     -------
@@ -252,10 +250,8 @@ def kl_divergence(post: Posterior, exact: ExactPosterior) -> float:
 
     Parameters
     ----------
-    post
-        Posterior to evaluate.
-    exact
-        Exact posterior of the same nodes.
+    post, exact
+        Posterior to evaluate, and the exact posterior of the same nodes.
 
     Returns
     -------
@@ -273,10 +269,8 @@ def edge_marginal_rmse(post: Posterior, exact: Posterior) -> float:
 
     Parameters
     ----------
-    post
-        Posterior to evaluate.
-    exact
-        Reference posterior of the same nodes.
+    post, exact
+        Posterior to evaluate, and the reference posterior of the same nodes.
 
     Returns
     -------
@@ -292,10 +286,8 @@ def edge_marginal_maximum(post: Posterior, exact: Posterior) -> float:
 
     Parameters
     ----------
-    post
-        Posterior to evaluate.
-    exact
-        Reference posterior of the same nodes.
+    post, exact
+        Posterior to evaluate, and the reference posterior of the same nodes.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dagpost.errors import InputError, nearest
+from dagpost.errors import from_registry
 from dagpost.models.base import Model, Statistics
 from dagpost.models.bge import BGe
 from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
@@ -24,13 +24,7 @@ def as_model(model: str | Model) -> Model:
     Model
         The model.
     """
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, str):
-        if model in MODELS:
-            return MODELS[model]()
-        raise InputError(f"unknown model {model!r}: {nearest(model, MODELS)}")
-    raise InputError(f"model must be a name or a Model, got {type(model).__name__}")
+    return from_registry("model", model, Model, MODELS)
 
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dagpost.errors import InputError, nearest
+from dagpost.errors import from_registry
 from dagpost.priors.base import GraphPrior, InDegreePrior
 from dagpost.priors.constraints import Constraints
 from dagpost.priors.erdos_renyi import ErdosRenyi
@@ -27,13 +27,7 @@ def as_prior(prior: str | GraphPrior) -> GraphPrior:
     GraphPrior
         The prior.
     """
-    if isinstance(prior, GraphPrior):
-        return prior
-    if isinstance(prior, str):
-        if prior in PRIORS:
-            return PRIORS[prior]()
-        raise InputError(f"unknown prior {prior!r}: {nearest(prior, PRIORS)}")
-    raise InputError(f"prior must be a name or a GraphPrior, got {type(prior).__name__}")
+    return from_registry("prior", prior, GraphPrior, PRIORS)
 
 
 __all__ = [
