@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
+from dagpost.posterior.records import ChainDiagnostics
 from dagpost.priors import InformedPrior
 from dagpost.priors.constraints import Constraints
 from dagpost.report import sections
@@ -48,7 +49,11 @@ def test_few_rows_and_open_directions_are_mentioned():
 
 
 def test_measures_are_shown_with_their_meaning():
-    post = made_up(4, rhat=1.02, ess=512.3, error=0.003, acceptance={"pair": 0.25}, ess_log_posterior=np.inf)
+    diagnostics = ChainDiagnostics(
+        rhat=1.02, ess=512.3, error=0.003, rhat_log_posterior=1.0, ess_log_posterior=np.inf, edge_errors=[],
+        acceptance={"pair": 0.25}, swap_rates=[], heats=[], ensembles=4, rounds=10, moves=100, seconds=1.0,
+    )  # fmt: skip
+    post = made_up(4).with_record(diagnostics=diagnostics)
     text = sections.measures(assess(post))
     for part in ("1.02", "512.3", "0.003", "pair 0.25", "infinite", "at most 1.01"):
         assert part in text

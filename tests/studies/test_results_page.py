@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from dagpost.errors import InputError
-from dagpost.studies.comparisons import accuracy, comparison, dibs_lib_times, everywhere, missing_runs
+from dagpost.studies.comparisons import accuracy, comparison, dibs_lib_times, everywhere, missing_runs, start_ratios
 from dagpost.studies.experiments.synthetic import particles_of
 from dagpost.studies.numbers import Tables
 from dagpost.studies.page import render, update_text
@@ -188,12 +188,24 @@ def test_tables_of_benchmarks(tmp_path):
         "setting,library,time,steps\nmlp-20,dibs-lib,2,20\nmlp-20,dagpost,10,500\nbge-50,dagpost,1,10\n"
     )
     (folder / "accuracy.csv").write_text(
-        "d,method,weighting,error,seconds\n5,auto,,0.1,1\n5,dibs,equal,0.2,2\n5,dibs,posterior,0.4,3\n5,dibs,equal,0.3,2\n"
+        "d,method,error,seconds\n5,auto,0.1,1\n5,dibs,0.2,2\n5,dibs,0.4,3\n5,dibs,0.3,2\n5,m-mc3,1,\n"
     )
     tables = Tables(tmp_path / "results")
     assert dibs_lib_times(tables).splitlines()[2:] == ["| MLP, d = 20 | 300 s | 10.0 s | 500 | 30 |"]
     assert accuracy(tables).splitlines()[2:] == [
         "| `auto` | 0.100, 0.100 | 1.0 to 1.0 | 1 |",
-        "| `dibs`, equal weights | 0.300, 0.250 | 2.0 to 2.0 | 2 |",
-        "| `dibs`, posterior weights | 0.400, 0.400 | 3.0 to 3.0 | 1 |",
+        "| `dibs` | 0.400, 0.300 | 2.0 to 3.0 | 3 |",
+        "| `m-mc3` | 1.000, 1.000 | – | 1 |",
     ]
+
+
+def test_starts_are_compared_on_the_same_data_sets(tmp_path):
+    folder = tmp_path / "benchmarks" / "results"
+    folder.mkdir(parents=True)
+    times = {"dibs": (10, 20), "ges": (20, 40), "empty": (5, 20), "random": (10, 20)}
+    lines = [f"12,bge,uniform,{k},{start},{t[k]},0.01" for start, t in times.items() for k in (0, 1)]
+    lines.append("12,bge,uniform,2,dibs,1,0.01")  # of one start alone: not compared
+    (folder / "starts.csv").write_text("\n".join(["d,model,prior,set,start,seconds,error", *lines]) + "\n")
+    text = start_ratios(Tables(tmp_path / "results"))
+    assert "on 2 data sets" in text and "2.00 (2.00 to 2.00) from 'ges'" in text
+    assert "0.71 (0.50 to 1.00) from 'empty'" in text and "1.00 (1.00 to 1.00) from 'random'" in text
