@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats
 
-from dagpost.inference.mcmc.diagnostics import LARGEST_RHAT, Diagnostics, diagnose, split_rhat, standard_errors
+from dagpost.inference.mcmc.diagnostics import LARGEST_RHAT, Convergence, diagnose, split_rhat, standard_errors
 
 BATCHES = 50
 
@@ -84,7 +84,7 @@ def test_too_few_batches_tell_nothing():
 
 def test_the_rule_is_todays():
     """Vehtari et al. (2021): 1.01, and 400 draws worth."""
-    good = Diagnostics(1.009, 401.0, 0.01, 1.009, 401.0)
+    good = Convergence(1.009, 401.0, 0.01, 1.009, 401.0)
     assert good.trusted
     assert not good._replace(rhat=1.02).trusted
     assert not good._replace(rhat_log_posterior=1.02).trusted

@@ -62,7 +62,7 @@ def test_the_terminal_is_left_in_order_when_stopped():
 def test_time_left(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
-    clock = watch.Clock()
+    clock = watch.RemainingTime()
     assert clock.left(0.5) == "--"  # a resumed run: nothing is known of its speed yet
     now[0] = 130.0
     assert clock.left(0.75) == "0:30"

@@ -33,7 +33,7 @@ def greedy_search(values: Float[np.ndarray, "n d"]) -> Graph:
     return _search(covariance, values.shape[0])
 
 
-class Scratch(NamedTuple):
+class Workspace(NamedTuple):
     """Memory that the search reuses."""
 
     factor: np.ndarray  # (d, d) Cholesky factor
@@ -59,7 +59,7 @@ def _search(covariance, rows):
     d = covariance.shape[0]
     graph = np.zeros((d, d), dtype=np.bool_)
     nodes = np.empty((4, d), dtype=np.int64)
-    scratch = Scratch(
+    scratch = Workspace(
         np.empty((d, d)), np.empty(d), nodes[0], nodes[1], nodes[2], nodes[3], np.empty(d, dtype=np.bool_)
     )
     for inserting in (True, False):

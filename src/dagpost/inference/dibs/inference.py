@@ -17,7 +17,7 @@ from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.latent import Embedding
 from dagpost.inference.dibs.particles import to_posterior
 from dagpost.inference.dibs.settings import RmsProp, Schedule, Settings, default_settings, paper_settings
-from dagpost.inference.dibs.svgd import Callback, State, initial_state, run, snapshot
+from dagpost.inference.dibs.svgd import Callback, ParticleState, initial_state, run, snapshot
 from dagpost.inference.dibs.target import Target
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
@@ -137,7 +137,7 @@ def infer(
     for_steps = clock.until(STEPS_SHARE if settings.moves or settings.parameter_steps else CLOSING_SHARE)
     with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:
         section = section_of(checkpoint, "dibs")
-        state: State = run(target, state, gradient_stats, every, callback, advance, section, for_steps)
+        state: ParticleState = run(target, state, gradient_stats, every, callback, advance, section, for_steps)
     moves = section_of(checkpoint, "moves")
     return to_posterior(target, snapshot(target, state), data, stats, key_end, method, progress, moves, clock)
 

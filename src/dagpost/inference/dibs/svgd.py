@@ -22,8 +22,7 @@ from dagpost._util.numerics import generator
 from dagpost._util.progress import Advance
 from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
-from dagpost.inference.checkpoints import NULL_SECTION, Section
-from dagpost.inference.checkpoints import State as Saved
+from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.state import tree_from_arrays, tree_to_arrays
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.inference.dibs.target import Target, gradients
@@ -72,7 +71,7 @@ def directions(z: Array, theta: Any, z_gradient: Array, theta_gradient: Any, ban
     return phi_z, phi_theta
 
 
-class State(NamedTuple):
+class ParticleState(NamedTuple):
     """State of a run: everything needed to continue it."""
 
     step: Any  # steps made
@@ -126,12 +125,12 @@ Callback = Callable[[Snapshot], None]
 class Diverged(RunError):
     """A particle became NaN or infinite; `state` is the last finite one."""
 
-    def __init__(self, message: str, state: State):
+    def __init__(self, message: str, state: ParticleState):
         super().__init__(message)
         self.state = state
 
 
-def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
+def initial_state(target: Target, key: Key, particles: int, d: int) -> ParticleState:
     """Return the initial state, with particles drawn from their priors."""
     settings = target.settings
     key_z, key_theta, key_run = jax.random.split(key, 3)
@@ -142,10 +141,10 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> State:
         draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
         theta = draw(jax.random.split(key_theta, particles))
     start = jnp.zeros((), dtype=int), jnp.zeros((), dtype=float)
-    return State(*start, key_run, z, theta, settings.optimiser().init((z, theta)))
+    return ParticleState(*start, key_run, z, theta, settings.optimiser().init((z, theta)))
 
 
-def step(target: Target, state: State, stats: Any, pace: Any = 1.0) -> State:
+def step(target: Target, state: ParticleState, stats: Any, pace: Any = 1.0) -> ParticleState:
     """Return the state after one step of every particle; the schedules advance by `pace`."""
     settings = target.settings
     key_gradient, key_next = jax.random.split(state.key)
@@ -155,11 +154,11 @@ def step(target: Target, state: State, stats: Any, pace: Any = 1.0) -> State:
     downhill = jax.tree.map(jnp.negative, phi)
     updates, optimiser = settings.optimiser().update(downhill, state.optimiser)
     z, theta = jax.tree.map(jnp.add, (state.z, state.theta), updates)
-    return State(state.step + 1, state.position + pace, key_next, z, theta, optimiser)
+    return ParticleState(state.step + 1, state.position + pace, key_next, z, theta, optimiser)
 
 
 @partial(jitted, static_argnums=0)
-def _run_steps(target: Target, state: State, stats: Any, count: Any, pace: Any) -> tuple[State, Any]:
+def _run_steps(target: Target, state: ParticleState, stats: Any, count: Any, pace: Any) -> tuple[ParticleState, Any]:
     """Return the state after `count` steps and whether it is finite; `count` is traced, so it compiles once."""
     state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats, pace), state)
     leaves = jax.tree.leaves((state.z, state.theta))
@@ -167,9 +166,9 @@ def _run_steps(target: Target, state: State, stats: Any, count: Any, pace: Any) 
 
 
 def run(
-    target: Target, state: State, stats: Any, every: int, callback: Callback | None = None,
+    target: Target, state: ParticleState, stats: Any, every: int, callback: Callback | None = None,
     advance: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
-) -> State:  # fmt: skip
+) -> ParticleState:  # fmt: skip
     """Run all remaining steps; `advance` gets progress, and `callback` a snapshot after every `every` steps.
 
     Exactly `settings.steps` steps are run, whether or not `every` divides them. The result does not depend on how steps
@@ -230,13 +229,13 @@ class _Pacer:
         return self.clock.limit is None or 0.8 * self.pace(left) <= pace <= max(1.0, 1.5 * self.pace(left))
 
 
-def _to_saved_state(state: State) -> Saved:
+def _to_saved_state(state: ParticleState) -> State:
     """Return the state as named arrays, for a checkpoint."""
-    return Saved(tree_to_arrays(state), {})
+    return State(tree_to_arrays(state), {})
 
 
 @partial(jax.jit, static_argnums=0)
-def _inspect(target: Target, state: State) -> tuple[Any, ...]:
+def _inspect(target: Target, state: ParticleState) -> tuple[Any, ...]:
     """Return alpha, beta, edge probabilities and limiting graphs of the latest step."""
     settings = target.settings
     scores = jax.vmap(settings.embedding.scores)(state.z)
@@ -246,7 +245,7 @@ def _inspect(target: Target, state: State) -> tuple[Any, ...]:
     return alpha, settings.beta(last), probabilities, limiting_graph(scores, target.known)
 
 
-def snapshot(target: Target, state: State) -> Snapshot:
+def snapshot(target: Target, state: ParticleState) -> Snapshot:
     """Return the state as plain arrays, with edge probabilities and graphs."""
     alpha, beta, probabilities, graphs = jax.tree.map(np.asarray, _inspect(target, state))
     return Snapshot(

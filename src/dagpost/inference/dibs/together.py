@@ -19,7 +19,7 @@ from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.inference.dibs.inference import prepare
 from dagpost.inference.dibs.particles import to_posterior
 from dagpost.inference.dibs.settings import Settings
-from dagpost.inference.dibs.svgd import Snapshot, State, initial_state, snapshot, step
+from dagpost.inference.dibs.svgd import ParticleState, Snapshot, initial_state, snapshot, step
 from dagpost.inference.dibs.target import Target
 from dagpost.models import Model
 from dagpost.posterior import Posterior
@@ -91,13 +91,13 @@ def infer_batched(
 
 
 @partial(jitted, static_argnums=0)
-def _run_steps_batched(target: Target, states: State, stats: Any, count: Any) -> State:
+def _run_steps_batched(target: Target, states: ParticleState, stats: Any, count: Any) -> ParticleState:
     """Return the states of all data sets after `count` steps."""
     several = lambda state, stats: jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats), state)  # noqa: E731
     return jax.vmap(several)(states, stats)
 
 
-def _outcome(target: Target, state: State, data: Dataset, stats: Any, key: Any, method: str) -> Outcome:
+def _outcome(target: Target, state: ParticleState, data: Dataset, stats: Any, key: Any, method: str) -> Outcome:
     """Return the posterior of one data set, or the error that its run ends with."""
     last = snapshot(target, state)
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((last.z, last.theta))):

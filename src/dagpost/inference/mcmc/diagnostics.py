@@ -17,7 +17,7 @@ FEWEST_BATCHES = 4
 """Fewest batches that give a standard error."""
 
 
-class Diagnostics(NamedTuple):
+class Convergence(NamedTuple):
     """Diagnostics of the worst edge and of the log posterior; `error` is the largest standard error of an edge."""
 
     rhat: float
@@ -56,7 +56,7 @@ class Diagnostics(NamedTuple):
 
 def diagnose(
     frequencies: Float[np.ndarray, "e b d d"], rounds: int, log_posterior: Float[np.ndarray, "e n"]
-) -> Diagnostics:
+) -> Convergence:
     """Return diagnostics from edge frequencies in successive batches of `rounds` rounds and draws of the log posterior.
 
     Every round counts, not only the graphs that are kept. The variance of a 0/1 variable follows from its mean, so
@@ -71,14 +71,14 @@ def diagnose(
 
     e, b = frequencies.shape[:2]
     if b < FEWEST_BATCHES or log_posterior.shape[1] < FEWEST_BATCHES:
-        return Diagnostics(np.inf, 0.0, 0.5, np.inf, 0.0)
+        return Convergence(np.inf, 0.0, 0.5, np.inf, 0.0)
     rhat_density, ess_density = (_number(f(log_posterior)) for f in (array_stats.rhat, array_stats.ess))
     if np.ptp(log_posterior) == 0:  # no variation: all draws are one graph
         rhat_density, ess_density = 1.0, float(e * b * rounds)
     p = frequencies.mean(axis=(0, 1))
     moving = (p > 0) & (p < 1)
     if not moving.any():
-        return Diagnostics(1.0, float(e * b * rounds), 0.0, rhat_density, ess_density)
+        return Convergence(1.0, float(e * b * rounds), 0.0, rhat_density, ess_density)
     common = moving & (np.minimum(p, 1 - p) >= RARE)
     assessed = common if common.any() else moving
     error = edge_errors(frequencies)
@@ -87,7 +87,7 @@ def diagnose(
     # at most one effective draw per round: batch means that vary less do so by chance
     smallest = float(np.minimum(np.nan_to_num(ess, nan=0.0), e * b * rounds).min())
     largest = float(split_rhat(frequencies, rounds)[assessed].max())
-    return Diagnostics(largest, smallest, float(np.nan_to_num(error, nan=0.5).max()), rhat_density, ess_density)
+    return Convergence(largest, smallest, float(np.nan_to_num(error, nan=0.5).max()), rhat_density, ess_density)
 
 
 def split_rhat(frequencies: Float[np.ndarray, "e b d d"], rounds: int) -> Float[np.ndarray, "d d"]:

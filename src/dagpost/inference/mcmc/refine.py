@@ -17,7 +17,7 @@ from dagpost._util.progress import progress_bar
 from dagpost.errors import positive, whole_number
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
-from dagpost.inference.mcmc.diagnostics import Diagnostics, diagnose, edge_errors
+from dagpost.inference.mcmc.diagnostics import Convergence, diagnose, edge_errors
 from dagpost.inference.mcmc.ensembles import (
     KINDS,
     Ensemble,
@@ -95,7 +95,7 @@ class Refined:
 
     graphs: Graphs
     marginals: Float[np.ndarray, "d d"]
-    diagnostics: Diagnostics
+    diagnostics: Convergence
     measured: dict[str, Any]
     """Further fields of `ChainDiagnostics`."""
     chain_lengths: list[int]
@@ -121,7 +121,7 @@ def refine(
     seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
     moves, hottest = standard_recipe(d, scoring), hottest_level(d, rows)
     made = 0  # moves in earlier blocks
-    diagnostics: Diagnostics | None = None
+    diagnostics: Convergence | None = None
     settled = True  # assumed until a block shows otherwise
     with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
@@ -232,7 +232,7 @@ class ChainSnapshot(NamedTuple):
     moves: int
     share: float
     edge_probabilities: Float[np.ndarray, "d d"]
-    diagnostics: Diagnostics | None
+    diagnostics: Convergence | None
     precision: float
 
 
@@ -287,7 +287,7 @@ def batches_of(block: Block | None) -> int:
     return 0 if block is None else block.frequencies.shape[1]
 
 
-def block_diagnostics(block: Block, rounds: int) -> Diagnostics:
+def block_diagnostics(block: Block, rounds: int) -> Convergence:
     """Return the diagnostics of a block whose batches have `rounds` rounds."""
     return diagnose(block.frequencies, rounds, block.log_posterior)
 

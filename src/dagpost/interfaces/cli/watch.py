@@ -47,7 +47,7 @@ def live_view(names: Sequence[str], console: Console | None = None) -> Iterator[
         yield Panel(names, live)
 
 
-class Clock:
+class RemainingTime:
     """Estimate of the time left, from the share of the work that is done."""
 
     def __init__(self) -> None:
@@ -81,11 +81,11 @@ class Panel:
 
     def __init__(self, names: Sequence[str], live: Live):
         self.names, self.live = [printable(name) for name in names], live
-        self.clocks: dict[str, Clock] = {}
+        self.clocks: dict[str, RemainingTime] = {}
 
     def __call__(self, snapshot: Any) -> None:
         phase, share, facts, probabilities = describe_snapshot(snapshot)
-        left = self.clocks.setdefault(phase, Clock()).left(share)
+        left = self.clocks.setdefault(phase, RemainingTime()).left(share)
         self.live.update(self.render(phase, share, {**facts, "left": left}, probabilities))
 
     def render(self, phase: str, share: float, facts: dict[str, str], probabilities: np.ndarray) -> RenderableType:
@@ -114,11 +114,11 @@ class Lines:
     def __init__(self, names: Sequence[str]):
         self.names = [printable(name) for name in names]
         self.last_tenth: dict[str, int] = {}
-        self.clocks: dict[str, Clock] = {}
+        self.clocks: dict[str, RemainingTime] = {}
 
     def __call__(self, snapshot: Any) -> None:
         phase, share, facts, probabilities = describe_snapshot(snapshot)
-        left = self.clocks.setdefault(phase, Clock()).left(share)
+        left = self.clocks.setdefault(phase, RemainingTime()).left(share)
         tenth = int(10 * share + 1e-9)
         if self.last_tenth.get(phase) == tenth:
             return
