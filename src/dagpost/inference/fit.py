@@ -44,9 +44,6 @@ METHODS: dict[str, MethodName] = {
 }
 """Methods by name; a new one is a file with its class, and a line here."""
 
-WATCHING = ("callback", "every", "progress")
-"""Options of `fit` that are about watching the run, not about the result."""
-
 LARGE = 1.0
 """GiB from which on a run says how much memory it needs."""
 

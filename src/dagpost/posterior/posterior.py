@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -72,7 +72,7 @@ class Posterior(GraphSample):
             theta=jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], self.theta),
             log_joint=None if self.log_joint is None else self.log_joint[chosen],
             marginals=self.marginals,
-            record=_resampled(self.record, lengths_of_members(self, chosen)),
+            record=self.record.with_sampling(exhaustive=False, chain_lengths=lengths_of_members(self, chosen)),
             data=self.data,
         )
 
@@ -269,10 +269,6 @@ class Posterior(GraphSample):
         return table
 
 
-def _resampled(record: RunRecord, lengths: list[int] | None) -> RunRecord:
-    return replace(record, sampling=replace(record.sampling, exhaustive=False, chain_lengths=lengths))
-
-
 def posterior_of_draws(
     graphs: Graphs, names: tuple[str, ...], model: Model, prior: GraphPrior, stats: Statistics, key: Key,
     record: RunRecord, marginals: Float[np.ndarray, "d d"] | None = None,
@@ -290,7 +286,7 @@ def posterior_of_draws(
         theta=theta,
         log_joint=log_joint_of(graphs, (), model, prior, stats),
         marginals=marginals,
-        record=replace(record, sampling=replace(record.sampling, sample=True, collapsed=True)),
+        record=record.with_sampling(sample=True, collapsed=True),
     )
 
 

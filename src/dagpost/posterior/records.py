@@ -7,7 +7,7 @@ a dictionary, which is also what posterior files of format 1 hold.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 EndedBy = Literal["diagnostics", "steps", "limit"]
@@ -207,6 +207,10 @@ class RunRecord:
     assumptions: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def with_sampling(self, **changes: Any) -> Self:
+        """Return the record with these fields of `sampling` changed."""
+        return replace(self, sampling=replace(self.sampling, **changes))
+
     def flat(self) -> dict[str, Any]:
         """Return all fields that are set in one dictionary."""
         out: dict[str, Any] = {"method": self.method} if self.method else {}
@@ -230,8 +234,7 @@ class RunRecord:
         text, trusted = rest.pop("verdict", None), rest.pop("trusted", None)
         sampling, diagnostics = Sampling(**take(Sampling)), None
         for kind in KINDS:
-            needed = [f.name for f in fields(kind) if f.name != "ended_by" and _is_required(f)]
-            if all(name in rest for name in needed):
+            if all(f.name in rest for f in fields(kind) if _is_required(f)):
                 diagnostics = kind(**take(kind))
                 break
         verdict = None if text is None and trusted is None else Verdict(text or "", trusted)

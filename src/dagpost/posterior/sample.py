@@ -165,7 +165,7 @@ class GraphSample:
             raise InputError("this posterior does not know the log density of its graphs: weigh it uniformly")
         merged = self.merged()
         assert merged.log_joint is not None
-        record = with_chains(merged.record, None)
+        record = merged.record.with_sampling(chain_lengths=None)
         return replace(merged, log_weights=merged.log_joint, marginals=None, record=record)
 
     def merged(self) -> Self:
@@ -191,7 +191,7 @@ class GraphSample:
             theta=jax.tree.map(lambda leaf: leaf[keep], self.theta),
             log_joint=None if self.log_joint is None else self.log_joint[keep],
             multiplicity=np.bincount(member, weights=self._multiplicity()).astype(np.int64),
-            record=with_chains(self.record, None),
+            record=self.record.with_sampling(chain_lengths=None),
         )
 
     def _multiplicity(self) -> np.ndarray:
@@ -239,8 +239,3 @@ def chain_of_draws(post: GraphSample) -> Int[np.ndarray, " m"] | None:
     if lengths is None or sum(lengths) != len(post) or np.ptp(post.log_weights) > 0:
         return None
     return np.repeat(np.arange(len(lengths)), lengths)
-
-
-def with_chains(record: RunRecord, lengths: list[int] | None) -> RunRecord:
-    """A copy of the record for graphs that stand chain by chain with these lengths, or, with None, for others."""
-    return replace(record, sampling=replace(record.sampling, chain_lengths=lengths))

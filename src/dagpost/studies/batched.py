@@ -11,7 +11,7 @@ import jax
 from dagpost.data import Dataset
 from dagpost.errors import AllCyclic, InputError, RunError
 from dagpost.inference.dibs import Snapshot, default_settings, infer_batched, paper_settings
-from dagpost.inference.dibs.together import Outcome
+from dagpost.inference.dibs.batched import Outcome
 from dagpost.inference.mcmc.joint import joint_mc3_batched
 from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.posterior import Posterior

@@ -1,5 +1,6 @@
 """DiBS: differentiable Bayesian structure learning (Lorch et al. 2021)."""
 
+from dagpost.inference.dibs.batched import infer_batched
 from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.inference import Dibs, infer
 from dagpost.inference.dibs.latent import InnerProduct, ScalarEmbedding
@@ -14,7 +15,6 @@ from dagpost.inference.dibs.settings import (
     paper_settings,
 )
 from dagpost.inference.dibs.svgd import Snapshot
-from dagpost.inference.dibs.together import infer_batched
 
 __all__ = [
     "Constant",

@@ -393,5 +393,5 @@ def _with_parameters(post: ExactPosterior, stats: Statistics, draws: int, seed: 
         log_weights=np.zeros(draws),
         theta=theta,
         log_joint=log_joint_of(graphs, theta, post.model, post.prior, stats),
-        record=replace(post.record, sampling=replace(post.record.sampling, exhaustive=False)),
+        record=post.record.with_sampling(exhaustive=False),
     )

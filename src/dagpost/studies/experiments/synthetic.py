@@ -144,7 +144,8 @@ def scores(post: Posterior | None, sim: Simulation, method: str) -> dict[str, An
     """
     if post is None:
         return dict.fromkeys(("shd", "auroc", "nll", "inll", "edges"))
-    trusted = {"trusted": post.info["trusted"]} if "trusted" in post.info else {}
+    verdict = post.record.verdict
+    trusted = {} if verdict is None or verdict.trusted is None else {"trusted": verdict.trusted}
     truth = sim.graph
     return {
         "shd": expected_shd(post, truth),
