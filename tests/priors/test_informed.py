@@ -94,6 +94,12 @@ def test_columns_table_and_density_agree(base):
         assert np.asarray(in_jax) == pytest.approx(by_columns, abs=1e-9)
 
 
+def test_only_graphs_with_the_required_edges_have_a_density():
+    prior = informed(dp.ErdosRenyi(), dp.Knowledge(required=["a -> b"]), NAMES)
+    densities = jax.vmap(prior.log_density)(jnp.asarray(GRAPHS, dtype=float))
+    assert (np.isfinite(densities) == GRAPHS[:, 0, 1]).all()
+
+
 @pytest.mark.parametrize("base", BASES, ids=lambda p: p.name)
 def test_soft_graphs_have_finite_densities_and_gradients(base):
     prior = informed(base, random_knowledge(np.random.default_rng(3), NAMES), NAMES)

@@ -78,6 +78,11 @@ def test_neighbours_that_both_ends_share_must_be_a_clique(rare):
     assert (greedy_search(values) == by_causal_learn(values)).all()
 
 
+def test_what_causal_learn_found_without_it():
+    found = greedy_search(drawn("scale-free", 6, 25, 28))
+    assert list(zip(*np.nonzero(found))) == [(1, 0), (2, 0), (2, 3), (3, 1), (4, 0), (4, 3), (5, 0)]
+
+
 def test_columns_can_come_in_any_order():
     values = drawn("scale-free", 12, 60, 3)
     order = np.random.default_rng(0).permutation(12)
