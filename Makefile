@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
-	@echo "make test         run the tests (under 10 minutes)"
+	@echo "make test         run the tests (about five minutes)"
 	@echo "make test-slow    run the slower tests (a quarter of an hour)"
 	@echo "make test-long    run the longest tests: calibration and random knowledge at length"
 	@echo "make test-versions run the tests on each of Python 3.11 to 3.13 that is installed"
@@ -54,13 +54,13 @@ demo: $(VENV)/report
 	$(BIN)/python examples/sachs_demo.py run/sachs
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 -m "slow and not long"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not long"
 
 test-long: $(VENV)/dev
-	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false $(BIN)/python -m pytest -n 2 -m "long"
+	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false $(BIN)/python -m pytest -n 2 --dist worksteal -m "long"
 
 # every interpreter that is there: Python 3.11 to 3.13, each with an environment of its own
 VERSIONS ?= 3.11 3.12 3.13

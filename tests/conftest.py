@@ -1,6 +1,5 @@
 """Shapes and types are checked while testing, except in compiled modules and where any input is welcome."""
 
-import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -8,13 +7,10 @@ from pathlib import Path
 # most of the time of these tests is compiling: it takes half as long with little optimising (not in `make test-long`)
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0")
 
-# numba's cached code does not notice a change in a file that it was inlined from: one cache for each state of them
-SOURCE = b"".join(p.read_bytes() for p in sorted(Path(__file__).parents[1].glob("src/dagpost/**/*.py")))
-CACHE = Path(tempfile.gettempdir()) / f"dagpost-numba-{hashlib.sha256(SOURCE).hexdigest()[:16]}"
-os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "dagpost-numba-tests"))
 
-import jax  # noqa: E402
-from jaxtyping import install_import_hook  # noqa: E402
+import jax
+from jaxtyping import install_import_hook
 
 # and the same programs are needed in several tests and processes
 jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir()) / "dagpost-jax-tests"))
@@ -35,3 +31,9 @@ CHECKED = [
     "dagpost.metrics",
 ]
 install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of the chains come first: with `--dist worksteal` one process compiles them while the other goes on."""
+    places = ("tests/inference/mcmc", "tests/inference/checkpoints", "tests/_util/test_clock")
+    items.sort(key=lambda item: not item.nodeid.startswith(places))

@@ -59,6 +59,7 @@ def test_whatever_there_is_when_time_is_up_is_returned(method, model, options, t
     assert post.info["options"]["time_limit"] == 60.0
 
 
+@pytest.mark.slow
 def test_dibs_goes_through_its_schedules_in_the_time_it_has(ticking):
     seen = []
     post = dp.fit(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import jax
 import numpy as np
-from numba import njit
 from scipy.special import logsumexp
 
+from dagpost._util.compiled import njit
 from dagpost.errors import InputError
 from dagpost.typing import Key
 
@@ -19,7 +19,7 @@ def log_sum_exp(values: np.ndarray) -> float:
     return float(logsumexp(values))  # type: ignore[arg-type]
 
 
-@njit(cache=True)
+@njit
 def log_add(a, b):
     """Return `log(exp(a) + exp(b))`, for compiled loops."""
     if a < b:
@@ -27,7 +27,7 @@ def log_add(a, b):
     return a if b == -np.inf else a + np.log1p(np.exp(b - a))
 
 
-@njit(cache=True)
+@njit
 def exponentiate(logs, n):
     """Replace the first n values by `exp(value - largest)` in place and return the largest; for compiled loops."""
     largest = -np.inf

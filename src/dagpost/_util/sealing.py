@@ -23,16 +23,28 @@ def seal(content: bytes | bytearray | memoryview) -> bytes:
     return body + hashlib.sha256(body).digest()
 
 
-def unseal(raw: bytes, shown: str) -> memoryview:
-    """Return the content without its trailer, or raise an error that names the file (`shown`) if it is damaged."""
+class Damaged(Exception):
+    """The bytes differ from what was written; the message says how, about "it"."""
+
+
+def content_of(raw: bytes) -> memoryview:
+    """Return the content without its trailer; raise `Damaged` if it is not intact."""
     view = memoryview(raw)
     if len(raw) < TRAILER or bytes(view[-TRAILER : 16 - TRAILER]) != MARK:
-        raise InputError(f"{shown} is truncated, damaged or not a dagpost file: its checksum trailer is missing")
+        raise Damaged("its checksum trailer is missing")
     if int.from_bytes(view[16 - TRAILER : -32], "little") != len(raw) - TRAILER:
-        raise InputError(f"{shown} is damaged: its length differs from the recorded length")
+        raise Damaged("its length differs from the recorded length")
     if not hmac.compare_digest(hashlib.sha256(view[:-32]).digest(), bytes(view[-32:])):
-        raise InputError(f"{shown} is damaged: its contents do not match its checksum")
+        raise Damaged("its contents do not match its checksum")
     return view[:-TRAILER]
+
+
+def unseal(raw: bytes, shown: str) -> memoryview:
+    """Return the content without its trailer, or raise an error that names the file (`shown`) if it is damaged."""
+    try:
+        return content_of(raw)
+    except Damaged as error:
+        raise InputError(f"{shown} is truncated, damaged or not a dagpost file: {error}") from None
 
 
 def read_sealed(path: str | os.PathLike[str], largest_bytes: int) -> memoryview:

@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.errors import InputError
 from dagpost.typing import Graph, GraphBatch
 
 
-@njit(cache=True)
+@njit
 def fill_topological_order(graph, order):
     """Fill `order` with a topological order by Kahn's algorithm; return how many nodes could be placed.
 
@@ -50,7 +50,7 @@ def fill_topological_order(graph, order):
     return placed
 
 
-@njit(cache=True)
+@njit
 def _acyclic_batch(graphs, out):
     """Write to `out` whether each graph is acyclic."""
     order = np.empty(graphs.shape[1], dtype=np.int64)
@@ -287,7 +287,7 @@ def without_cycles(graph: Graph, strength: Float[np.ndarray, "d d"]) -> Graph:
     return graph
 
 
-@njit(cache=True)
+@njit
 def _add_strongest_first(order, graph, out):
     """Add the edges of `graph` to `out` in this order, except those that close a cycle.
 

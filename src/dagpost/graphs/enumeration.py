@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.errors import InputError
 from dagpost.typing import Graphs
 
@@ -15,7 +15,7 @@ LARGEST = 6
 """Largest number of nodes to enumerate."""
 
 
-@njit(cache=True)
+@njit
 def _descendants(parents, d):
     """Return the bit set of descendants of each node, itself included, from bit sets of parents."""
     below = np.empty(d, dtype=np.int64)
@@ -29,7 +29,7 @@ def _descendants(parents, d):
     return below
 
 
-@njit(cache=True)
+@njit
 def _extend(smaller, d, out):
     """Write the DAGs on d + 1 nodes to `out`, given those on d nodes; return their number.
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Int
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.errors import InputError
 from dagpost.graphs.acyclicity import as_graphs, fill_topological_order, is_acyclic
 from dagpost.typing import Graph, GraphBatch
 
 
-@njit(cache=True)
+@njit
 def _label_edges(graph, order, compelled):
     """Mark the compelled edges of one DAG (Chickering 1995, algorithms Order-Edges and Label-Edges).
 
@@ -50,7 +50,7 @@ def _label_edges(graph, order, compelled):
                     known[z, y] = True
 
 
-@njit(cache=True)
+@njit
 def _write_essential(graph, order, compelled, out):
     """Add to `out`, which may be the DAG itself, the edges of a DAG and the reverse of those that are not compelled."""
     d = graph.shape[0]
@@ -63,7 +63,7 @@ def _write_essential(graph, order, compelled, out):
                     out[j, i] = True
 
 
-@njit(cache=True)
+@njit
 def _essential_batch(graphs, out):
     """Write the essential graph of each DAG to `out`; return the index of the first graph with a cycle, or -1."""
     d = graphs.shape[1]
@@ -171,7 +171,7 @@ def consistent_extension(essential: Graph, rng: np.random.Generator | None = Non
     return graph
 
 
-@njit(cache=True)
+@njit
 def _is_extension_sink(rest, x):
     """Return whether all undirected edges of x can be directed towards it without a new v-structure."""
     d = rest.shape[0]
@@ -186,7 +186,7 @@ def _is_extension_sink(rest, x):
     return True
 
 
-@njit(cache=True)
+@njit
 def _remove_sink(graph, rest, candidates):
     """Direct the undirected edges of the first sink among the candidates towards it, and remove it from `rest`.
 
@@ -202,7 +202,7 @@ def _remove_sink(graph, rest, candidates):
     return -1
 
 
-@njit(cache=True)
+@njit
 def complete(graph):
     """Replace a partially directed graph by the essential graph of its extensions; return False if it has none."""
     d = graph.shape[0]

@@ -1,4 +1,5 @@
-"""`method="auto"`: tempered chains sample the posterior where families have closed-form evidence; elsewhere DiBS.
+"""`method="auto"`: the best road to the posterior. With closed-form evidence it is exact on few nodes, and sampled by
+tempered chains on more; elsewhere it is DiBS.
 
 Chains start from the empty graph. Running DiBS or greedy search first does not pay: with 12, 20 and 50 nodes chains
 need as long from there to a given precision (`benchmarks/starts.py`), since the hot end of their ladder forgets where
@@ -8,7 +9,7 @@ they began. `start="dibs"` is still there, and is what options of DiBS imply.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import jax
@@ -22,6 +23,7 @@ from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.checkpoints.recorder import Sections
 from dagpost.inference.dibs import Dibs, default_settings, infer
+from dagpost.inference.exact import Exact
 from dagpost.inference.mcmc.refine import Effort, refine
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
@@ -37,6 +39,8 @@ DIBS_SHARE = 0.25
 """Of the steps that DiBS takes on its own: its particles are starting points here, not the result."""
 START_TIME = 0.25
 """Of a time limit, for finding where to start the chains."""
+EXACT_UP_TO = 14
+"""Nodes up to which the exact posterior takes seconds."""
 SEARCHES = 4
 """Starting points by greedy search, one for each ensemble of chains."""
 
@@ -120,12 +124,33 @@ def starting_graphs(start: Start, data: Dataset, prior: GraphPrior, key: Key, cl
     return np.stack([g if known is None else known.repaired(g, rng.random((d, d))) for g in out])
 
 
+def exact_seconds(d: int) -> float:
+    """Return seconds that the exact posterior over d nodes takes at most: tables grow as 3^d."""
+    return 15.0 * 3.0 ** (d - EXACT_UP_TO)
+
+
+def draws_of_exact(problem: Problem, draws: int) -> Posterior:
+    """Return independent draws of the exact posterior, with exact edge probabilities."""
+    data, model, seed = problem.data, problem.model, problem.seed
+    exact = Exact(draws).run(problem)
+    graphs = exact.sample(draws, seed) if exact.record.sampling.exhaustive else exact.graphs
+    text = f"exact: a sum over all DAGs on {data.nodes} nodes, without sampling error."
+    record = RunRecord("auto", diagnostics=exact.record.diagnostics, verdict=Verdict(text, trusted=True))
+    key = jax.random.fold_in(key_from_seed(seed), 1)
+    drawn = posterior_of_draws(
+        graphs, data.names, model, problem.prior, model.summarise(data), key, record, exact.marginals
+    )
+    changed = ("graphs", "log_weights", "theta", "log_joint", "record")
+    return replace(exact, **{name: getattr(drawn, name) for name in changed})
+
+
 @dataclass(frozen=True)
 class Auto(Method):
-    """Tempered chains that sample the posterior itself and judge themselves; the default method.
+    """The default: the exact posterior on few nodes, and on more tempered chains that sample it and judge themselves.
 
     For models with closed-form evidence and priors that decompose by node. For others it is DiBS, and the verdict says
-    so.
+    so. On few nodes (`EXACT_UP_TO`) chains run if `precision`, `max_moves`, `ensembles`, `start` or an option of DiBS
+    is set, if the run is watched (`every`), or if the time limit is too short for the exact posterior.
 
     Parameters
     ----------
@@ -145,8 +170,8 @@ class Auto(Method):
 
     >>> import dagpost as dp
     >>> data = dp.simulate(nodes=4, observations=50, seed=0).train
-    >>> dp.fit(data, "bge", method=dp.Auto(draws=50, precision=0.05)).info["method"]
-    'auto'
+    >>> print(dp.fit(data, "bge", method=dp.Auto(draws=50)).record.verdict.text)
+    exact: a sum over all DAGs on 4 nodes, without sampling error.
     """
 
     watchable: ClassVar[bool] = True
@@ -189,7 +214,24 @@ class Auto(Method):
     def graphs_kept(self, model: Model) -> int:
         return self.draws if model.has_evidence else self.dibs.particles
 
+    def compile_seconds(self, problem: Problem) -> int:
+        return 20 if self.is_exact(problem) else 90
+
+    def is_exact(self, problem: Problem) -> bool:
+        """Return whether the exact posterior is the way: few nodes, and nothing asks for chains."""
+        model, prior, d = problem.model, problem.prior, problem.data.nodes
+        of_chains = (self.start, self.effort(), self.dibs.changes(), problem.every)
+        return (
+            model.has_evidence
+            and prior.decomposes
+            and d <= EXACT_UP_TO
+            and of_chains == (None, Effort(), {}, None)
+            and problem.clock.left > exact_seconds(d)
+        )
+
     def run(self, problem: Problem) -> Posterior:
+        if self.is_exact(problem):
+            return draws_of_exact(problem, self.draws)
         changes = self.dibs.changes()
         return auto(
             problem.data, problem.model, problem.prior, particles=self.dibs.particles, draws=self.draws,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import jax
 
 from dagpost._util.clock import Clock
+from dagpost._util.compiled import announced
 from dagpost._util.environment import available_memory
 from dagpost._util.numerics import key_from_seed
 from dagpost.data import as_dataset, check_for_inference
@@ -193,12 +194,13 @@ def fit(
     scored.check(table)
     _check_memory(table.nodes, scored, chosen)
     problem = Problem(table, scored, graph_prior, seed, clock, None, callback, every, progress)
-    if checkpoint is None:
-        post = chosen.run(problem)
-    else:
-        folder = Checkpoint(checkpoint, checkpoint_every)
-        with recording(folder, _fingerprint(chosen, problem), resume) as recorder:
-            post = chosen.run(replace(problem, checkpoint=recorder))
+    with announced(chosen.compile_seconds(problem), progress):
+        if checkpoint is None:
+            post = chosen.run(problem)
+        else:
+            folder = Checkpoint(checkpoint, checkpoint_every)
+            with recording(folder, _fingerprint(chosen, problem), resume) as recorder:
+                post = chosen.run(replace(problem, checkpoint=recorder))
     record = {"method": chosen.name, **chosen.options(), "seed": seed}
     if time_limit is not None:
         record["time_limit"] = time_limit

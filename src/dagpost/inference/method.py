@@ -82,6 +82,10 @@ class Method(ABC):
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
+    def compile_seconds(self, problem: Problem) -> int:
+        """Roughly how long the first run on a new installation compiles."""
+        return 20
+
     def graphs_kept(self, model: Model) -> int:
         """Number of graphs in the result, for the estimate of memory."""
         return int(getattr(self, "particles", 0))

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.typing import Graph, Graphs, Nodes, SoftColumn
 
 
@@ -44,7 +44,7 @@ class ConjugateTable(NamedTuple):
     group: np.ndarray  # (d,) group of rows of each node
 
 
-@njit(cache=True)
+@njit
 def factorise(matrix, j, parents, p, floor, lower):
     """Return `log|K_PP|` and the Schur complement of j, by the Cholesky factor of K over (parents, j)."""
     log_determinant = 0.0
@@ -68,7 +68,7 @@ def factorise(matrix, j, parents, p, floor, lower):
     return log_determinant, schur
 
 
-@njit(cache=True)
+@njit
 def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur):
     """Return the log evidence by the formula at the top of this file, from the determinants and Schur complements."""
     return (
@@ -81,7 +81,7 @@ def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, pri
     )
 
 
-@njit(cache=True)
+@njit
 def evidence_with(table, j, parents, p, lower):
     """Return the log evidence of one family; `lower` is a scratch matrix for the Cholesky factor."""
     g = table.group[j]
@@ -96,13 +96,13 @@ def evidence_with(table, j, parents, p, lower):
     return evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
 
 
-@njit(cache=True)
+@njit
 def family_evidence(table, j, parents, p):
     """Return the log evidence of one family; `p` is the number of parents."""
     return evidence_with(table, j, parents, p, np.empty((p + 1, p + 1)))
 
 
-@njit(cache=True)
+@njit
 def _all_families(table, graphs, out):
     """Write the log evidence of every family of every graph to `out`."""
     d = graphs.shape[1]
@@ -127,7 +127,7 @@ def all_families(table: ConjugateTable, graphs: Graphs) -> Float[np.ndarray, "m 
     return out
 
 
-@njit(cache=True)
+@njit
 def _subsets(table, out):
     """Write the log evidence of every node given every parent set to `out`."""
     d = out.shape[0]
@@ -162,7 +162,7 @@ class Coefficients(NamedTuple):
     schur: np.ndarray  # (d,)
 
 
-@njit(cache=True)
+@njit
 def _coefficients(table, graph, normals, centre, noise, schur):
     """Write the terms of `Coefficients` to `centre`, `noise` and `schur`."""
     d = graph.shape[0]

@@ -63,6 +63,7 @@ def by_causal_learn(values):
     return found.ges(values, score_func="local_score_BIC")["G"].graph == -1  # tails
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["erdos-renyi", "scale-free"])
 @pytest.mark.parametrize(("nodes", "rows"), [(2, 30), (6, 25), (8, 100), (10, 1000)])
 def test_causal_learn_finds_the_same(prior, nodes, rows):
@@ -71,6 +72,7 @@ def test_causal_learn_finds_the_same(prior, nodes, rows):
         assert (greedy_search(values) == by_causal_learn(values)).all(), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rare", [("scale-free", 6, 25, 28), ("erdos-renyi", 8, 40, 29), ("erdos-renyi", 12, 60, 29)])
 def test_neighbours_that_both_ends_share_must_be_a_clique(rare):
     """Data sets, one in a hundred, on which a step where they are not would be taken."""

@@ -38,6 +38,7 @@ def test_every_class_on_four_nodes_is_found_from_its_correlations():
         assert (found == essential_graph(graph)).all(), graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [7, 12])
 def test_classes_of_larger_graphs_are_found_from_their_correlations(nodes):
     rng = np.random.default_rng(nodes)
@@ -129,6 +130,7 @@ def by_causal_learn(values, significance):
     return (marks == -1) | ((marks == 1) & (marks.T == 1))
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("prior", ["erdos-renyi", "scale-free"])
 @pytest.mark.parametrize("significance", [0.05, 0.01])

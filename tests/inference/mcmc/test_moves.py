@@ -84,6 +84,7 @@ def test_gibbs_moves_on_four_nodes(kind):
     assert p_value(counts_of(drawn[50:], graphs), exact) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["exchange", "relocation"])
 def test_gibbs_moves_with_many_parents(kind):
     """Blocks of an exchange are smaller than the union of parents here."""

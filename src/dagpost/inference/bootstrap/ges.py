@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.graphs.essential import complete
 from dagpost.typing import Graph
 
@@ -53,7 +53,7 @@ class Step(NamedTuple):
     y: int
 
 
-@njit(cache=True)
+@njit
 def _search(covariance, rows):
     """Return the essential graph after the insertion and the deletion phase."""
     d = covariance.shape[0]
@@ -68,7 +68,7 @@ def _search(covariance, rows):
     return graph
 
 
-@njit(cache=True)
+@njit
 def _improve(graph, covariance, rows, inserting, scratch):
     """Apply the step with the largest gain; return False if no gain is positive."""
     d = graph.shape[0]
@@ -97,7 +97,7 @@ def _improve(graph, covariance, rows, inserting, scratch):
     return True
 
 
-@njit(cache=True)
+@njit
 def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratch):
     """Return the better of `best` and the best step for x -> y; `clique` is updated with it.
 
@@ -146,7 +146,7 @@ def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratc
             following = chosen[depth] + 1
 
 
-@njit(cache=True)
+@njit
 def _adjacent_to_all(z, family, first, end, graph):
     """Return whether z is adjacent to all of family[first:end]."""
     missing = 0
@@ -155,7 +155,7 @@ def _adjacent_to_all(z, family, first, end, graph):
     return missing == 0
 
 
-@njit(cache=True)
+@njit
 def _separated(start, end, family, first, size, graph, scratch):
     """Return whether every path from start to end along directed and undirected edges passes through the clique."""
     seen, queue = scratch.seen, scratch.queue
@@ -178,7 +178,7 @@ def _separated(start, end, family, first, size, graph, scratch):
     return True
 
 
-@njit(cache=True)
+@njit
 def _gain(x, y, family, size, covariance, rows, scratch):
     """Return the BIC of y with x and a family as parents, minus that with the family alone.
 

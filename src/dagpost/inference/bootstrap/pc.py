@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 from scipy.stats import norm
 
+from dagpost._util.compiled import njit
 from dagpost.typing import Graph
 
 TINY = 1e-12
@@ -79,7 +79,7 @@ def pc_of_correlations(correlations: Float[np.ndarray, "d d"], rows: int, signif
     return adjacent & ~directed.T
 
 
-@njit(cache=True)
+@njit
 def _skeleton(correlations, rows, threshold):
     """Return which nodes are adjacent, and the separators [x, y, :] of those that are not."""
     d = correlations.shape[0]
@@ -98,7 +98,7 @@ def _skeleton(correlations, rows, threshold):
     return adjacent, separators
 
 
-@njit(cache=True)
+@njit
 def _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators):
     """Test x against each neighbour given every set of `size` other neighbours; record independent pairs.
 
@@ -134,7 +134,7 @@ def _separate(x, near, size, correlations, rows, threshold, scaled, separated, s
             chosen[a] = chosen[a - 1] + 1
 
 
-@njit(cache=True)
+@njit
 def _covariance(u, v, size, correlations, scaled):
     """Return the covariance of u and v given the first `size` nodes of the set."""
     out = correlations[u, v]
@@ -143,7 +143,7 @@ def _covariance(u, v, size, correlations, scaled):
     return out
 
 
-@njit(cache=True)
+@njit
 def _independent(x, y, size, correlations, rows, threshold, scaled):
     """Return whether Fisher's z, `sqrt(n - size - 3) |atanh r|` with the partial correlation r, is below the threshold.
 
@@ -156,7 +156,7 @@ def _independent(x, y, size, correlations, rows, threshold, scaled):
     return r < 1.0 and np.sqrt(rows - size - 3.0) * np.arctanh(r) < threshold
 
 
-@njit(cache=True)
+@njit
 def _colliders(adjacent, separators):
     """Return the directed edges of the colliders, ordered by middle node; contradictory later ones are left out."""
     d = adjacent.shape[0]
@@ -172,7 +172,7 @@ def _colliders(adjacent, separators):
     return directed
 
 
-@njit(cache=True)
+@njit
 def _apply_meek_rules(adjacent, directed):
     """Apply each rule once to every edge; return False if none applied."""
     d = adjacent.shape[0]
@@ -187,7 +187,7 @@ def _apply_meek_rules(adjacent, directed):
     return applied
 
 
-@njit(cache=True)
+@njit
 def _implied(x, y, rule, adjacent, directed):
     """Return whether this one of Meek's rules turns the undirected edge x - y into x -> y."""
     d = adjacent.shape[0]
@@ -203,13 +203,13 @@ def _implied(x, y, rule, adjacent, directed):
     return False
 
 
-@njit(cache=True)
+@njit
 def _is_kite_side(x, u, y, adjacent, directed):
     """Return whether x - u -> y."""
     return adjacent[x, u] and not directed[x, u] and not directed[u, x] and directed[u, y]
 
 
-@njit(cache=True)
+@njit
 def _leads_to(start, end, directed):
     """Return whether a directed path leads from start to end."""
     d = directed.shape[0]

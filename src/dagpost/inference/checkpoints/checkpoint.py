@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dagpost._util.files import PARTIAL, try_lock, write_atomically
+from dagpost._util.sealing import Damaged
 from dagpost.errors import CheckpointWarning, InputError, positive
-from dagpost.inference.checkpoints.state import Damaged, State, encode, read
+from dagpost.inference.checkpoints.state import State, encode, read
 
 SLOTS = ("state-0", "state-1")
 

@@ -1,6 +1,6 @@
-"""States of runs and their file format, which detects damage:
+"""States of runs and their file format, sealed (`dagpost._util.sealing`):
 
-    magic (16 bytes) | length of the rest (8) | SHA-256 of the rest (32) | length of the header (8) | header | arrays
+    magic (16 bytes) | length of the header (8) | header | arrays
 
 The header is JSON: the facts, and the name, type and shape of every array. Nothing in it is executed. JAX trees, random
 keys included, are stored as arrays by name (`tree_to_arrays`).
@@ -8,10 +8,8 @@ keys included, are stored as arrays by name (`tree_to_arrays`).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,11 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dagpost._util.sealing import Damaged, content_of, seal
 from dagpost.errors import InputError
 
-MAGIC = b"dagpost-state-1\n"
+MAGIC = b"dagpost-state-2\n"
 LENGTH = struct.Struct("<Q")
-FRONT = len(MAGIC) + LENGTH.size + hashlib.sha256().digest_size
 KINDS = "biuf"  # NumPy kinds of arrays: booleans, integers and floats
 
 
@@ -44,10 +42,6 @@ class State(NamedTuple):
     facts: dict[str, Any]
 
 
-class Damaged(Exception):
-    """The bytes differ from what was written; the message says how."""
-
-
 def encode(state: State) -> bytes:
     """Return the state as bytes."""
     arrays = {name: np.asarray(array) for name, array in state.arrays.items()}
@@ -56,43 +50,27 @@ def encode(state: State) -> bytes:
             raise TypeError(f"array {name!r} of type {array.dtype} cannot be saved in a checkpoint")
     table = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
     header = json.dumps({"facts": state.facts, "arrays": table}).encode()
-    rest = b"".join([LENGTH.pack(len(header)), header, *(array.tobytes() for array in arrays.values())])
-    return MAGIC + LENGTH.pack(len(rest)) + hashlib.sha256(rest).digest() + rest
+    return seal(b"".join([MAGIC, LENGTH.pack(len(header)), header, *(array.tobytes() for array in arrays.values())]))
 
 
 def decode(content: bytes) -> State:
     """Return the state that was encoded; raise `Damaged` if the bytes differ."""
-    size = _payload_size(content[:FRONT])
-    rest = memoryview(content)[FRONT:]
-    if len(rest) != size:
-        raise Damaged(f"it has {len(content)} bytes, not {FRONT + size}")
-    if hashlib.sha256(rest).digest() != content[FRONT - 32 : FRONT]:
-        raise Damaged("its checksum does not match")
+    inside = content_of(content)
+    if bytes(inside[: len(MAGIC)]) != MAGIC:
+        raise Damaged("it does not start like a checkpoint")
     try:
-        return _unpack(rest)
+        return _unpack(inside[len(MAGIC) :])
     except (ValueError, TypeError, KeyError, struct.error) as error:
         raise Damaged(f"its header is invalid ({error})") from None
 
 
 def read(path: Path) -> State:
-    """Return the state in a file; raise `Damaged` if it is not intact. The size is checked before reading."""
-    with open(path, "rb") as file:
-        front = file.read(FRONT)
-        size, actual = FRONT + _payload_size(front), os.fstat(file.fileno()).st_size
-        if size != actual:
-            raise Damaged(f"it has {actual} bytes, not {size}")
-        return decode(front + file.read(size - FRONT))
-
-
-def _payload_size(front: bytes) -> int:
-    """Return the length of the rest, from the first `FRONT` bytes."""
-    if len(front) < FRONT or not front.startswith(MAGIC):
-        raise Damaged("it does not start like a checkpoint")
-    return LENGTH.unpack_from(front, len(MAGIC))[0]
+    """Return the state in a file; raise `Damaged` if it is not intact."""
+    return decode(path.read_bytes())
 
 
 def _unpack(rest: memoryview) -> State:
-    """Return the state in the bytes after the checksum."""
+    """Return the state in the bytes after the magic."""
     end = LENGTH.size + LENGTH.unpack_from(rest)[0]
     header = json.loads(bytes(rest[LENGTH.size : end]))
     arrays = {}

@@ -22,13 +22,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numba import njit, prange
+from numba import prange
 
+from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
 from dagpost.models.conjugate import ConjugateTable, evidence_formula, factorise
 
 
-@njit(cache=True)
+@njit
 def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off):
     """Fill `on[i]` and `off[i]` with the log evidence of j with and without parent i; K0 must be diagonal."""
     d = inside.shape[0]
@@ -90,7 +91,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
             )
 
 
-@njit(cache=True, parallel=True)
+@njit(parallel=True)
 def flip_ratios(table, graphs, mean_log, out):
     """Write `log F1 - log F0` of every edge of every particle to `out`; graphs (m, s, d, d) are hard samples."""
     particles, samples, d = graphs.shape[0], graphs.shape[1], graphs.shape[2]

@@ -31,8 +31,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit, prange
+from numba import prange
 
+from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
 from dagpost._util.progress import Advance
 
@@ -58,7 +59,7 @@ def memory_bytes(d: int) -> int:
     return 11 * (states + subsets + scratch) // 10
 
 
-@njit(cache=True)
+@njit
 def log_subset_sums(table, supersets=False):
     """Return `log A_j(U) = log sum_{P ⊆ U} w_j(P)` for every U; with `supersets` the sum is over P ⊇ U."""
     out = table.copy()
@@ -71,7 +72,7 @@ def log_subset_sums(table, supersets=False):
     return out
 
 
-@njit(cache=True)
+@njit
 def _potentials(log_total):
     """Return β(U) of every U."""
     d, size = log_total.shape
@@ -86,7 +87,7 @@ def _potentials(log_total):
     return out
 
 
-@njit(cache=True)
+@njit
 def next_layer_factors(placed, log_total, potential, ternary, nodes, state, factor):
     """Write the state index and `q_U(T)` of each set T of unplaced nodes; return the number of unplaced nodes."""
     d = log_total.shape[0]
@@ -110,7 +111,7 @@ def next_layer_factors(placed, log_total, potential, ternary, nodes, state, fact
     return count
 
 
-@njit(cache=True)
+@njit
 def share_with_parent_in(layer, placed, nodes, count, log_total, rest):
     """Write `1 - ρ_j(U, R) = A_j(U∖R) / A_j(U)` of each unplaced node; 1 where the node cannot be placed at all."""
     for k in range(count):
@@ -118,7 +119,7 @@ def share_with_parent_in(layer, placed, nodes, count, log_total, rest):
         rest[k] = 1.0 if whole == -np.inf else np.exp(log_total[nodes[k], placed & ~layer] - whole)
 
 
-@njit(cache=True)
+@njit
 def _fold(values, count, rest, levels):
     """Return `sum_T values[T] prod_{k ∈ T} ρ_k`, folding from the last node; level k is in levels[2^k : 2^(k+1)]."""
     for x in range(1 << count):
@@ -133,7 +134,7 @@ def _fold(values, count, rest, levels):
     return levels[1]
 
 
-@njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _backward_level(sets, log_total, potential, ternary, backward):
     """Write b̃(U, ·) for all given U, which have the same size (not 0 and not d)."""
     d = log_total.shape[0]
@@ -157,7 +158,7 @@ def _backward_level(sets, log_total, potential, ternary, backward):
                 layer = (layer - 1) & placed
 
 
-@njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _forward_level(sets, log_total, potential, ternary, backward, forward, plus, minus):
     """Pass posterior mass through all given U: write `forward` of the next states, and accumulate the adjoints.
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.inference.exact.layers import Layers, first_layer, next_layer_factors, share_with_parent_in
 from dagpost.typing import Graph, Graphs
 
 
-@njit(cache=True)
+@njit
 def _best_dag(log_weight, graph):
     """Write the most probable DAG to `graph` and return its log weight."""
     d, size = log_weight.shape
@@ -55,7 +55,7 @@ def most_probable_graph(log_weight: Float[np.ndarray, "d s"]) -> tuple[Graph, fl
     return graph, float(value)
 
 
-@njit(cache=True)
+@njit
 def _pick(weights, count, uniform):
     """Return an index drawn in proportion to the weights, by inversion of their running sum."""
     total = 0.0
@@ -73,7 +73,7 @@ def _pick(weights, count, uniform):
     return last
 
 
-@njit(cache=True)
+@njit
 def _draw(first, log_weight, log_total, potential, ternary, backward, uniforms, graphs):
     """Write a draw to each of `graphs`; return the number of the draw that found no next layer, or -1."""
     d = log_weight.shape[0]

@@ -18,9 +18,9 @@ from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dagpost._util.clock import Clock
+from dagpost._util.compiled import njit
 from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
 from dagpost.inference.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
@@ -71,7 +71,7 @@ class Record(NamedTuple):
     graphs: Graphs  # (e, kept, d, d)
 
 
-@njit(cache=True)
+@njit(inline="always")
 def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
     """Make `times` moves of one kind; return how many were made before a family was missing, and how many accepted."""
     accepted = 0
@@ -96,7 +96,7 @@ def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, mo
     return times, accepted
 
 
-@njit(cache=True)
+@njit
 def _swap(ensemble, heats, parity):
     """Let neighbouring levels exchange their DAGs, accepted by Metropolis."""
     for k in range(parity, heats.shape[0] - 1, 2):
@@ -112,7 +112,7 @@ def _swap(ensemble, heats, parity):
             _exchange_levels(ensemble.scores, k)
 
 
-@njit(cache=True)
+@njit
 def _exchange_levels(array, k):
     """Swap entries k and k + 1."""
     for j in range(array.shape[1]):
@@ -120,7 +120,7 @@ def _exchange_levels(array, k):
             array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
 
 
-@njit(cache=True)
+@njit
 def _record(ensemble, here, thin, log_posterior, kept):
     """Record the DAG of level 0 in round `here`: edge counts, log posterior, and every `thin`-th graph."""
     d = ensemble.occupancy.shape[0]
@@ -137,7 +137,7 @@ def _record(ensemble, here, thin, log_posterior, kept):
             copy_row(kept[(here + 1) // thin - 1, j], parents, j)
 
 
-@njit(cache=True, _nrt=False)  # pyright: ignore[reportCallIssue]
+@njit(_nrt=False)  # pyright: ignore[reportCallIssue]
 def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room):
     """Run until `rounds` rounds are done; return False if a family has to be scored by Python first. If `stop` is set,
     return between levels, in an incomplete round.
@@ -176,7 +176,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop):
     """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
@@ -184,7 +184,7 @@ def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept,
     return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room)
 
 
-@njit(cache=True)
+@njit
 def _score_families(parents, scores, scorer, cache, wanted, from_node):
     """Fill in the family scores of one DAG; return the node whose family is missing, or d."""
     d = parents.shape[0]

@@ -18,15 +18,15 @@ takes the scores of 2 * 2^|B| families, the inner sums by one pass over all sets
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost._util.numerics import exponentiate
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, BLOCK, MISSING, REJECTED, below, random_pair, uniform
 from dagpost.inference.mcmc.scoring import log_weight, rescore, score
 from dagpost.inference.mcmc.structure import copy, copy_row, discard, has, holds, insert, set_parents
 
 
-@njit(cache=True)
+@njit
 def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
     """Make one exchange move; it counts as accepted if the edge is reversed."""
     before = rng[0]
@@ -91,7 +91,7 @@ def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
     return ACCEPTED if towards_j != forward else REJECTED
 
 
-@njit(cache=True)
+@njit
 def _block(dag, i, j, block, rng):
     """Put the parents of i or j, at most `BLOCK` of them at random, at the front of `block`; return how many."""
     n = 0
@@ -106,7 +106,7 @@ def _block(dag, i, j, block, rng):
     return b
 
 
-@njit(cache=True)
+@njit
 def _without(out, words, block, b, other):
     """Write the set `words` without the block and without `other` to `out`."""
     copy(out, words)
@@ -115,7 +115,7 @@ def _without(out, words, block, b, other):
         discard(out, block[a])
 
 
-@njit(cache=True)
+@njit
 def _restore(dag, i, j, old_i, old_j, forward):
     """Restore the old parents; those of the tail first, so that no step closes a cycle."""
     if forward:
@@ -126,7 +126,7 @@ def _restore(dag, i, j, old_i, old_j, forward):
         set_parents(dag, i, old_i)
 
 
-@njit(cache=True)
+@njit
 def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratch):
     """Write the log weights of all subsets of the block as parents of `node`, beside `rest` and `other` (unless -1)."""
     words = scratch.sets[4]
@@ -147,7 +147,7 @@ def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratc
     return True
 
 
-@njit(cache=True)
+@njit
 def _supersets(weights, sums, b):
     """Write `sums[C]`, the sum of the weights of all sets that contain C."""
     n = 1 << b
@@ -159,14 +159,14 @@ def _supersets(weights, sums, b):
                 sums[c] += sums[c | (1 << a)]
 
 
-@njit(cache=True)
+@njit
 def _total(of_tail, of_head, sums, b):
     """Return the sum over all pairs of sets whose union is the block; fill `sums` for `_draw`."""
     _supersets(of_head, sums, b)
     return _paired(of_tail, sums, b)
 
 
-@njit(cache=True)
+@njit
 def _paired(of_tail, sums, b):
     """Return the sum over the tail's sets, given the superset sums of the head."""
     full = (1 << b) - 1
@@ -176,7 +176,7 @@ def _paired(of_tail, sums, b):
     return total
 
 
-@njit(cache=True)
+@njit
 def _draw(of_tail, of_head, sums, b, rng):
     """Draw a pair of sets with probability proportional to its weight."""
     full = (1 << b) - 1

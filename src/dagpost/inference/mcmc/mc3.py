@@ -226,6 +226,9 @@ class Mc3(SingleChain):
     def name(self) -> str:
         return "mc3"
 
+    def compile_seconds(self, problem: Problem) -> int:
+        return 90
+
     def run(self, problem: Problem) -> Posterior:
         return mc3(
             problem.data, problem.model, problem.prior, particles=self.particles, seed=problem.seed,

@@ -18,8 +18,8 @@ changed, random numbers included.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.inference.mcmc.parent_sets import (
     ACCEPTED,
     MISSING,
@@ -45,7 +45,7 @@ from dagpost.inference.mcmc.structure import (
 )
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, log_correction, exact):
     """Propose to remove i -> j, to add it, or (removed and added) to reverse it; the result must be acyclic."""
     first, second = scratch.first, scratch.second
@@ -88,7 +88,7 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
     return ACCEPTED
 
 
-@njit(cache=True)
+@njit
 def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
     """Propose another state of a random pair of nodes."""
     before = rng[0]
@@ -108,7 +108,7 @@ def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
     return status
 
 
-@njit(cache=True)
+@njit
 def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
     """Propose a uniform neighbour; `exact` includes the neighbourhood sizes in the acceptance ratio."""
     before = rng[0]
@@ -130,7 +130,7 @@ def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
     return status
 
 
-@njit(cache=True)
+@njit
 def _list_allowed(dag, j, allowed):
     """Write the possible parents of j, all nodes but j and its descendants, to `allowed`; return how many."""
     d = dag.parents.shape[0]
@@ -142,7 +142,7 @@ def _list_allowed(dag, j, allowed):
     return n
 
 
-@njit(cache=True)
+@njit
 def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
     """Redraw the parents of a random node among sets of at most `most`; a node with more parents is left as it is."""
     before = rng[0]
@@ -160,7 +160,7 @@ def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
     return ACCEPTED
 
 
-@njit(cache=True)
+@njit
 def _random_edge(dag, edges, rng):
     """Return a uniform random edge of a DAG with `edges` edges."""
     chosen = below(rng, edges)
@@ -174,7 +174,7 @@ def _random_edge(dag, edges, rng):
     return -1, -1
 
 
-@njit(cache=True)
+@njit
 def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
     """Reverse a random edge and redraw the parents of its ends; ends with more than `most` parents stay as they are."""
     before = rng[0]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
 from dagpost.inference.mcmc.scoring import log_weight, score
 from dagpost.inference.mcmc.structure import clear, copy_row, insert
@@ -41,7 +41,7 @@ class Scratch(NamedTuple):
     sums: np.ndarray  # (2, sets) of weights over supersets, for each direction
 
 
-@njit(cache=True)
+@njit
 def scratch_for(wanted, d, words):
     """Return scratch memory for graphs of d nodes."""
     return Scratch(
@@ -52,7 +52,7 @@ def scratch_for(wanted, d, words):
     )  # fmt: skip
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def next_word(state):
     """Return 64 random bits; `state` is an array of one word."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -62,19 +62,19 @@ def next_word(state):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def uniform(state):
     """Return a number in [0, 1) with 53 random bits."""
     return np.float64(next_word(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def below(state, n):
     """Return one of 0, …, n - 1; with 53 bits the bias is below n / 2^53."""
     return np.int64(uniform(state) * n)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def random_pair(state, n):
     """Return two different numbers of 0, …, n - 1, in random order."""
     first = below(state, n)
@@ -82,7 +82,7 @@ def random_pair(state, n):
     return first, second + (second >= first)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def accepts(state, log_ratio):
     """Return True with probability `min(1, exp(log_ratio))`. NaN is never accepted."""
     return log_ratio >= 0 or uniform(state) < np.exp(log_ratio)
@@ -91,7 +91,7 @@ def accepts(state, log_ratio):
 NEGLIGIBLE = 45.0  # sets this many nats below the sum so far (a share of 3e-20) are skipped
 
 
-@njit(cache=True)
+@njit
 def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratch, out, drawn):
     """Draw a set of at most `most` of the first `n` allowed nodes, with probability proportional to
     `[p(set) p(x_j | set)]^heat q(set)^(1 - heat)`, q being the reference of `scoring.py`.
@@ -138,7 +138,7 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratc
             return True, total
 
 
-@njit(cache=True)
+@njit
 def _next_allowed(allowed, n, start, required):
     """Return the first index from `start` on whose node is not `required`, or n."""
     while start < n and allowed[start] == required:

@@ -15,8 +15,8 @@ drawn with the same probability from every other: a Gibbs step. A graph that is 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost._util.numerics import exponentiate
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, REJECTED, below, next_word, uniform
 from dagpost.inference.mcmc.scoring import log_weight, rescore, score
@@ -33,7 +33,7 @@ from dagpost.inference.mcmc.structure import (
 )
 
 
-@njit(cache=True)
+@njit
 def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
     """Make one relocation move; it counts as accepted if an edge is reversed."""
     before = rng[0]
@@ -81,7 +81,7 @@ def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
     return ACCEPTED
 
 
-@njit(cache=True)
+@njit
 def _sort(dag, parents, others, row, keys, by_ancestors, ties):
     """Write the neighbours to `row`: ancestors first (fewer ancestors, more descendants), ties at random."""
     d = dag.parents.shape[0]
@@ -105,7 +105,7 @@ def _sort(dag, parents, others, row, keys, by_ancestors, ties):
         n += 1
 
 
-@njit(cache=True)
+@njit
 def _place(dag, j, row, n, parents, others):
     """Add the edges of j: from its parents and to the others."""
     for a in range(n):
@@ -116,7 +116,7 @@ def _place(dag, j, row, n, parents, others):
             add_edge(dag, j, row[a])
 
 
-@njit(cache=True)
+@njit
 def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
     """Write the log weights of all cuts; return False if Python has to score a family first."""
     cuts, words = scratch.cuts, scratch.sets[4]
@@ -144,7 +144,7 @@ def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
     return True
 
 
-@njit(cache=True)
+@njit
 def _weight(scorer, cache, heat, node, words, scratch):
     """Return whether the family's score is known, and its log weight."""
     at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
@@ -153,7 +153,7 @@ def _weight(scorer, cache, heat, node, words, scratch):
     return True, log_weight(cache, at, heat)
 
 
-@njit(cache=True)
+@njit
 def _draw(cuts, n, rng):
     """Draw a cut with probability proportional to its weight; that of the current graph is always positive."""
     exponentiate(cuts, n + 1)

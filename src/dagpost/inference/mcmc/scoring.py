@@ -18,8 +18,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.errors import InputError
 from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
 from dagpost.models import Model, Statistics
@@ -48,7 +48,7 @@ def empty_cache(d: int, slots: int | None = None) -> FamilyCache:
     return FamilyCache(memory[:, : 1 + words], memory.view(np.float64)[:, 1 + words :], np.zeros(1, np.int64))
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def _hash(node, parents):
     """Return a multiplicative hash of node and parents."""
     h = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)
@@ -59,7 +59,7 @@ def _hash(node, parents):
     return h
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def find(cache, node, parents):
     """Return the slot of a family, and whether its score is there."""
     mask = np.uint64(cache.keys.shape[0] - 1)
@@ -79,7 +79,7 @@ def find(cache, node, parents):
         slot = (slot + np.uint64(1)) & mask
 
 
-@njit(cache=True)
+@njit
 def store(cache, node, parents, tempered, reference):
     """Store a score and return its slot. A table that is three quarters full is emptied first: lookups stay short."""
     if 4 * cache.used[0] >= 3 * cache.keys.shape[0]:
@@ -118,7 +118,7 @@ class Scoring(NamedTuple):
     in_python: Callable[[int, np.ndarray], Score]
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def score(scorer, cache, j, words, wanted, parents, lower):
     """Return the slot of the family's score in the cache, or -1 if Python has to score it first.
 
@@ -128,13 +128,13 @@ def score(scorer, cache, j, words, wanted, parents, lower):
     return at if known else _score_uncached(scorer, cache, j, words, wanted, parents, lower)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def log_weight(cache, at, heat):
     """Return the log weight of the family in this slot at a heat; -inf if the prior rules it out."""
     return heat * cache.scores[at, 0] + cache.scores[at, 1] if cache.scores[at, 1] > -np.inf else -np.inf
 
 
-@njit(cache=True)
+@njit
 def rescore(dag, scores, scorer, cache, node, scratch):
     """Update the score of a node from its current parents, a family that is in the cache or compiled."""
     words = scratch.sets[4]
@@ -143,7 +143,7 @@ def rescore(dag, scores, scorer, cache, node, scratch):
     copy_row(scores[node], cache.scores, at)
 
 
-@njit(cache=True)
+@njit
 def _score_uncached(scorer, cache, j, words, wanted, parents, lower):
     """Score a family that is not in the cache and return its slot; or write it to `wanted` and return -1."""
     if not scorer.compiled:

@@ -9,59 +9,59 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dagpost._util.compiled import njit
 from dagpost.typing import Graph
 
 ONE = np.uint64(1)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def has(words, i):
     """Return whether i is in the set."""
     return (words[i >> 6] >> np.uint64(i & 63)) & ONE != 0
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def holds(sets, row, i):
     """Return whether i is in the set of this row; avoids a view of the row, which costs time in loops."""
     return (sets[row, i >> 6] >> np.uint64(i & 63)) & ONE != 0
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def insert(words, i):
     """Add i to the set."""
     words[i >> 6] |= ONE << np.uint64(i & 63)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def discard(words, i):
     """Remove i from the set, if it is there."""
     words[i >> 6] &= ~(ONE << np.uint64(i & 63))
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def clear(words):
     """Empty the set."""
     for w in range(words.shape[0]):
         words[w] = 0
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def copy_row(words, sets, row):
     """Copy this row to `words`; a loop, since assigning slices costs ten times as much."""
     for w in range(words.shape[0]):
         words[w] = sets[row, w]
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def copy(words, other):
     """Copy `other` to `words`."""
     for w in range(words.shape[0]):
         words[w] = other[w]
 
 
-@njit(cache=True)
+@njit
 def count(words):
     """Return the number of members."""
     total = 0
@@ -101,7 +101,7 @@ class Structure(NamedTuple):
     room: np.ndarray  # (2, d) scratch
 
 
-@njit(cache=True)
+@njit
 def add_edge(dag, i, j):
     """Add i -> j, which must not close a cycle: j and its descendants get i and its ancestors as ancestors."""
     insert(dag.parents[j], i)
@@ -113,7 +113,7 @@ def add_edge(dag, i, j):
             insert(dag.ancestors[y], i)
 
 
-@njit(cache=True)
+@njit
 def remove_edge(dag, i, j):
     """Remove i -> j; recompute the ancestors of j and of its descendants from their parents.
 
@@ -144,7 +144,7 @@ def remove_edge(dag, i, j):
                 insert(dag.ancestors[y], x)
 
 
-@njit(cache=True)
+@njit
 def set_parents(dag, j, words):
     """Give j exactly these parents, none of which may be a descendant of j."""
     d = dag.parents.shape[0]
@@ -156,7 +156,7 @@ def set_parents(dag, j, words):
             add_edge(dag, i, j)
 
 
-@njit(cache=True)
+@njit
 def has_detour(dag, i, j):
     """Return whether a path other than the edge leads from i to j: then i -> j cannot be reversed."""
     d = dag.parents.shape[0]
@@ -166,7 +166,7 @@ def has_detour(dag, i, j):
     return False
 
 
-@njit(cache=True)
+@njit
 def neighbours(dag):
     """Return the number of DAGs that are one addition, deletion or reversal away."""
     d = dag.parents.shape[0]
@@ -184,7 +184,7 @@ def neighbours(dag):
     return additions + edges + reversals
 
 
-@njit(cache=True)
+@njit
 def _fill(dag, graph):
     """Set the DAG to an adjacency matrix."""
     d = graph.shape[0]
@@ -196,7 +196,7 @@ def _fill(dag, graph):
                 add_edge(dag, i, j)
 
 
-@njit(cache=True)
+@njit
 def to_matrix(dag, out):
     """Write the adjacency matrix to `out`."""
     d = dag.parents.shape[0]

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dagpost._util.compiled import user_cache
 from dagpost.errors import InputError, nearest
 
 
@@ -22,19 +21,9 @@ def prepare(accelerator: str | None = None) -> None:
     use_accelerator(accelerator)
 
 
-def cache_folder() -> Path | None:
-    """Return `$XDG_CACHE_HOME/dagpost` or `~/.cache/dagpost`; None if it is not writable."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(base) / "dagpost"
-    return folder if _writable(folder) else None
-
-
 def use_caches() -> None:
-    """Let numba and XLA cache what they compile; without a writable folder they compile in every run."""
-    folder = cache_folder()
-    package = Path(__file__).parents[2]
-    if "NUMBA_CACHE_DIR" not in os.environ and not _writable(package / "__pycache__"):
-        os.environ["NUMBA_CACHE_DIR"] = str(folder / "numba" if folder else Path(tempfile.gettempdir()) / "dagpost")
+    """Let XLA cache what it compiles, as numba does; without a writable folder it compiles in every run."""
+    folder = user_cache()
     if folder is None or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     import jax
@@ -67,16 +56,6 @@ def use_accelerator(name: str | None) -> None:
         raise InputError(
             "--accelerator gpu: JAX sees no GPU here: install jax[cuda12], or leave the option out to use the CPU"
         ) from None
-
-
-def _writable(folder: Path) -> bool:
-    """Return whether files can be created in the folder, which is created if necessary."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 MODELS = ("linear", "bge", "mlp")
