@@ -46,7 +46,8 @@ def stopped(out: str) -> None:
 
     History.__call__ = interrupted
     try:
-        assert main(["fit", "examples/tables/cells.csv", "--model", "bge", "--out", out]) != 0
+        arguments = ["--model", "bge", "--precision", "0.02", "--out", out]
+        assert main(["fit", "examples/tables/cells.csv", *arguments]) != 0
     finally:
         History.__call__ = seen
 

@@ -146,7 +146,7 @@ def test_edge_intervals_say_where_they_come_from():
 def test_edge_intervals_of_chains_cover_the_exact_probabilities():
     sim = dp.simulate(nodes=4, observations=40, seed=2)
     exact = dp.exact(sim.train, model="bge")
-    auto = dp.fit(sim.train, model="bge", particles=4, steps=20, precision=0.02, seed=1)
+    auto = dp.fit(sim.train, model="bge", precision=0.02, seed=1)
     found = auto.edge_intervals(0.9999)
     assert found.attrs["source"] == "chains"
     truth = [exact.edge_probabilities.loc[c, e] for c, e in zip(found.cause, found.effect)]

@@ -109,7 +109,7 @@ def test_short_chains():
 @pytest.mark.slow
 def test_chains_of_methods(tmp_path):
     """`auto` keeps draws of each ensemble in turn, `mc3` those of one chain; files keep that, and the errors."""
-    auto = dp.fit(SIM.train, particles=4, steps=5, draws=90, max_moves=50_000, progress=False)
+    auto = dp.fit(SIM.train, draws=90, max_moves=50_000, progress=False)
     chain = chain_of_draws(auto)
     assert chain is not None and (np.diff(chain) >= 0).all()
     assert len(np.bincount(chain)) == 4 and np.ptp(np.bincount(chain)) <= 1 and sum(np.bincount(chain)) == 90

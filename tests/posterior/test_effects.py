@@ -254,7 +254,7 @@ def test_intervals_cover():
     covered = []
     for seed in range(120):
         sim = dp.simulate("linear", nodes=5, observations=30, seed=seed, source="density")
-        post = dp.fit(sim.train, "linear", particles=5, steps=30, draws=500, precision=0.02, seed=seed)
+        post = dp.fit(sim.train, "linear", draws=500, precision=0.02, seed=seed)
         means = post.effects().abs().to_numpy()
         i, j = np.unravel_index(means.argmax(), means.shape)
         truth = np.linalg.inv(np.eye(5) - sim.theta * sim.graph)[i, j] * descendants(sim.graph)[i, j]

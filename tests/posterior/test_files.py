@@ -92,7 +92,7 @@ def test_fitted_posteriors_come_back(model, tmp_path):
 
 
 def test_refined_posteriors_come_back_with_their_diagnostics(tmp_path):
-    post = dp.fit(SIM.train, "bge", particles=4, steps=20, draws=50, precision=0.05)
+    post = dp.fit(SIM.train, "bge", draws=50, precision=0.05)
     back = dp.load(post.save(tmp_path / "a.nc"))
     assert_same(post, back)
     assert back.info["verdict"] == post.info["verdict"] and back.info["rhat"] == post.info["rhat"]

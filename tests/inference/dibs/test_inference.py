@@ -282,6 +282,7 @@ def test_minibatches_as_published_are_not_scaled_up():
         dp.fit(SIM.train, "linear", method="dibs", batch=10)
 
 
+@pytest.mark.slow
 def test_parameters_settle_on_the_graph_of_their_particle():
     options = {"method": "dibs", "steps": 30, "particles": 4, "progress": False, "seed": 3}
     moving, settled = (dp.fit(SIM.train, "mlp", parameter_steps=n, **options) for n in (0, 300))

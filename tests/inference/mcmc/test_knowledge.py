@@ -86,7 +86,7 @@ def test_auto_agrees_with_exact_inference():
         "probabilities": {"x4 -> x3": 0.95, "x2 -> x1": 0.05},
     }
     exact = dp.exact(sim.train, "linear", knowledge=knowledge)
-    post = dp.fit(sim.train, "linear", knowledge=knowledge, steps=50, particles=5, precision=0.01)
+    post = dp.fit(sim.train, "linear", knowledge=knowledge, precision=0.01)
     assert post.edge_marginals == pytest.approx(exact.edge_marginals, abs=0.04)  # four standard errors
     assert post.edge_marginals[0, 3] == 1 and post.edge_marginals[1, 2] == 0
     assert post.info["trusted"]

@@ -15,7 +15,7 @@ from dagpost.inference.mcmc.refine import Effort
 def test_auto_agrees_with_the_exact_posterior(model, prior, d, rows):
     sim = dp.simulate(model, nodes=d, observations=rows, seed=d, interventional_sets=0)
     exact = dp.exact(sim.train, model, prior)
-    post = dp.fit(sim.train, model, prior, steps=50, particles=8, draws=500, seed=1, precision=0.01)
+    post = dp.fit(sim.train, model, prior, draws=500, seed=1, precision=0.01)
     assert post.info["trusted"], post.info["verdict"]
     # a standard error of at most 0.01: five of them for the worst of d (d - 1) edges
     assert post.edge_marginals == pytest.approx(exact.edge_marginals, abs=0.05)
@@ -29,7 +29,7 @@ def test_auto_draws_parameters_from_their_posterior():
     """Averages of theta over graphs and draws against exact inference with as many draws."""
     sim = dp.simulate("linear", nodes=4, observations=60, seed=3, interventional_sets=0)
     exact = dp.exact(sim.train, "linear", draws=4000, parameters=True)
-    post = dp.fit(sim.train, "linear", steps=30, particles=6, draws=2000, seed=2, precision=0.02)
+    post = dp.fit(sim.train, "linear", draws=2000, seed=2, precision=0.02)
     assert np.asarray(post.theta).shape == (2000, 4, 4)
     assert (np.asarray(post.theta)[~post.graphs] == 0).all()
     assert np.asarray(post.theta).mean(axis=0) == pytest.approx(np.asarray(exact.theta).mean(axis=0), abs=0.12)
@@ -46,7 +46,7 @@ def test_a_seed_fixes_the_result():
 
 def test_moves_are_limited():
     sim = dp.simulate("bge", nodes=6, observations=100, seed=1, interventional_sets=0)
-    options = {"steps": 10, "particles": 4, "draws": 100, "precision": 1e-6, "max_moves": 500_000}
+    options = {"draws": 100, "precision": 1e-6, "max_moves": 500_000}
     one, two = (dp.fit(sim.train, "bge", **options) for _ in range(2))
     assert one.info["ended_by"] == "limit"
     assert 490_000 < one.info["moves"] <= 500_000  # chains that agree use all of it
@@ -55,7 +55,7 @@ def test_moves_are_limited():
 
 def test_a_run_out_of_time_says_so():
     sim = dp.simulate("bge", nodes=15, observations=100, seed=1, interventional_sets=0)
-    post = dp.fit(sim.train, "bge", steps=20, particles=4, draws=100, time_limit=0.5, precision=1e-4)
+    post = dp.fit(sim.train, "bge", draws=100, time_limit=0.5, precision=1e-4)
     assert post.info["ended_by"] == "limit"
     assert not post.info["trusted"]
     assert "Do not trust" in post.info["verdict"]
@@ -66,7 +66,7 @@ def test_interventions_count():
     sim = dp.simulate("linear", nodes=4, observations=40, seed=4)
     data = dp.Dataset(sim.train.values, intervened=np.arange(40)[:, None] % 4 == np.arange(4))
     exact = dp.exact(data, "linear")
-    post = dp.fit(data, "linear", steps=20, particles=4, draws=100, precision=0.01)
+    post = dp.fit(data, "linear", draws=100, precision=0.01)
     assert post.edge_marginals == pytest.approx(exact.edge_marginals, abs=0.05)
 
 
@@ -90,6 +90,6 @@ def test_chains_that_are_not_settled_go_on_for_longer(good_enough, times, monkey
     for name, value in {"MOVES_PER_NODE": 500_000, "MOVES_PER_PAIR": 0, "SETTLED": good_enough}.items():
         monkeypatch.setattr(f"dagpost.inference.mcmc.refine.{name}", value)
     sim = dp.simulate("bge", nodes=4, observations=50, seed=2, interventional_sets=0)
-    post = dp.fit(sim.train, "bge", method="auto", precision=1e-9, steps=5, progress=False)
+    post = dp.fit(sim.train, "bge", method="auto", precision=1e-9, progress=False)
     assert post.info["moves"] == pytest.approx(times * 2_000_000, rel=0.3)
     assert Effort(max_moves=10).allowed(4, settled=False) == 10

@@ -16,7 +16,7 @@ from dagpost.models import MODELS
 from dagpost.priors import PRIORS
 
 FILES = {"edges.csv", "summary.json", "summary.txt"} | ({"posterior.nc"} if hasattr(dp.Posterior, "save") else set())
-SMALL = ["--particles", 4, "--steps", 30, "--draws", 50, "--precision", 0.05]
+SMALL = ["--draws", 50, "--precision", 0.05]
 
 
 def written(folder):
