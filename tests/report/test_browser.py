@@ -65,6 +65,7 @@ def middle_of(page, edge: str) -> tuple[float, float]:
     return x, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [4, 20])
 def test_the_slider_filters_edges_and_moves_no_node(d, opened):
     post = made_up(d)
@@ -162,6 +163,7 @@ def test_the_downloaded_table_is_the_posterior(names, opened, tmp_path):
     assert ordered.is_monotonic_decreasing
 
 
+@pytest.mark.slow
 def test_hostile_names_are_shown_and_do_nothing(opened, screenshots):
     post = made_up(len(HOSTILE), names=HOSTILE)
     page = opened(post, {"table": HOSTILE[1], "model": HOSTILE[0], "assumed": {"units": HOSTILE[3]}})
@@ -209,6 +211,7 @@ def test_the_heat_map_answers_too(small, opened):
     assert page.locator("#details h3").inner_text() == "a → b"
 
 
+@pytest.mark.slow
 def test_everything_works_from_the_keyboard(small, opened):
     page = opened(small)
     reached = []
@@ -286,6 +289,7 @@ def test_print_is_light_and_holds_the_graph(opened, screenshots):
     assert luminance(page.evaluate("getComputedStyle(document.body).backgroundColor")) < 0.1
 
 
+@pytest.mark.slow
 def test_a_hundred_nodes(opened, screenshots):
     post = made_up(100, draws=60)
     page = opened(post)
@@ -317,6 +321,7 @@ def test_the_policy_holds_even_if_markup_got_in(browser, small, tmp_path):
     page.close()
 
 
+@pytest.mark.slow
 def test_prior_knowledge_is_marked(opened):
     data = dp.simulate(nodes=4, observations=60, seed=2).train
     post = dp.exact(data, model="bge", knowledge={"required": ["x0 -> x1"], "forbidden": ["x3 -> x2"]})

@@ -61,6 +61,7 @@ def all_cyclic(number, **more):
     return Task("synthetic", data, run)
 
 
+@pytest.mark.slow
 def test_a_run_whose_particles_are_all_cyclic_is_finished_and_says_so():
     result = perform(all_cyclic(0))
     assert "failed" not in result

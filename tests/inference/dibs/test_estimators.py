@@ -73,6 +73,7 @@ def test_expectation_factorises_over_families(particle):
     assert float(by_family) == pytest.approx(float(exact_log_expectation(scores, theta)), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouping", ["family", "graph"])
 @pytest.mark.parametrize("control", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_score_function_is_consistent(particle, grouping, control):
@@ -118,6 +119,7 @@ def test_numerator_and_denominator_are_unbiased(particle):
     assert (np.abs(each.mean(axis=0) - numerator) <= 5 * each.std(axis=0) / np.sqrt(400_000) + 1e-15).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["score", "gumbel", "straight-through"])
 def test_family_grouping_has_the_smaller_variance(particle, kind):
     spread = {}
@@ -172,6 +174,7 @@ def exact_evidence_gradient(model, scores):
 MARGINAL = [dp.BGe(), dp.LinearGaussian(), dp.LinearGaussian(None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MARGINAL, ids=["bge", "linear", "noise"])
 def test_flips_are_consistent(model, particle):
     scores, _ = particle

@@ -49,6 +49,7 @@ def refused(*_, **__):
     raise RuntimeError("no such interface")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", ["version", "registration"])
 def test_without_the_interface_a_callback_does_the_work(reason, monkeypatch):
     """DiBS with the flip estimator calls compiled code on the host at every step."""

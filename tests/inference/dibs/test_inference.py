@@ -69,6 +69,7 @@ def test_every_estimator_runs(estimator, collapsed):
     assert len(infer(SIM.train, model, PRIOR, settings, particles=3)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedding", [InnerProduct(size=2), InnerProduct(size=9), ScalarEmbedding()], ids=str)
 def test_every_embedding_runs(embedding):
     model = dp.LinearGaussian()
@@ -122,6 +123,7 @@ def test_chunks_do_not_change_the_step(name):
         np.testing.assert_allclose(a, b, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limit, particles, samples",
     [(1e-3, 1, 15), *(pytest.param(*case, marks=pytest.mark.long) for case in ((1.0, 30, 128), (0.02, 2, 128)))],
@@ -293,6 +295,7 @@ def test_parameters_settle_on_the_graph_of_their_particle():
     np.testing.assert_array_equal(again.log_joint, settled.log_joint)
 
 
+@pytest.mark.slow
 def test_many_nodes_do_not_diverge():
     """With 200 nodes the gradient of the acyclicity term is 1e35 where all edges are open, and its square infinite."""
     data = dp.simulate("linear", nodes=200, observations=20, seed=1, interventional_sets=0).train

@@ -84,6 +84,7 @@ def test_effort_is_checked(wrong):
         Effort(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("good_enough", "times"), [(1.0, 1), (0.0, 3)])
 def test_chains_that_are_not_settled_go_on_for_longer(good_enough, times, monkeypatch):
     """No chain gets to a precision of 1e-9, so the limit ends each; which one, `SETTLED` decides."""
