@@ -26,8 +26,6 @@ def test_docstrings_comments_and_lines_do_not_count():
 
 
 def test_functions_of_this_package_are_cached_by_all_compiled_files():
-    from dagpost.graphs.acyclicity import is_acyclic  # noqa: F401
-
     file = str(PACKAGE / "graphs" / "acyclicity.py")
     locator = CacheLocator.from_function(lambda: None, file)
     assert locator is not None and locator.get_source_stamp() == compiled.source_stamp()

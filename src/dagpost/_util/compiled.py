@@ -21,6 +21,8 @@ from typing import Any, Self
 import numba
 from numba.core import config, event
 
+from dagpost._util.progress import is_shown
+
 PACKAGE = Path(__file__).parents[1]
 LOCATORS = "CACHE_LOCATOR_CLASSES"
 """Setting of numba: where to look for the folder of the cache."""
@@ -148,7 +150,7 @@ def announced(seconds: int, show: bool | None = None) -> Iterator[None]:
     show
         Whether to say it; None says it only if standard error is a terminal.
     """
-    if not (sys.stderr.isatty() if show is None else show):
+    if not is_shown(show):
         yield
         return
 

@@ -14,6 +14,11 @@ class Advance(Protocol):
     def __call__(self, amount: float) -> None: ...
 
 
+def is_shown(show: bool | None) -> bool:
+    """Return whether to show progress; None shows it only if standard error is a terminal."""
+    return sys.stderr.isatty() if show is None else show
+
+
 @contextmanager
 def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Advance]:
     """Show a progress bar that disappears when done.
@@ -32,9 +37,7 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
     Advance
         Callback to report finished work.
     """
-    if show is None:
-        show = sys.stderr.isatty()
-    if not show:
+    if not is_shown(show):
         yield lambda amount: None
         return
     from rich.console import Console

@@ -127,10 +127,11 @@ def fit(
     prior
         "erdos-renyi", "scale-free", "uniform" or a prior object.
     method
-        A method object, such as `dp.Dibs(particles=50)`, or its name: "auto" (tempered chains at the posterior itself
-        where evidence has a closed form, DiBS elsewhere), "dibs" (DiBS with our defaults), "dibs-paper" (everything as
-        published), "mc3" (structure MCMC as published), "m-mc3" and "g-mc3" (over graphs and parameters),
-        "bootstrap-pc" and "bootstrap-ges" (a graph from each of many resamples) or "exact".
+        A method object, such as `dp.Dibs(particles=50)`, or its name: "auto" (where evidence has a closed form, exact
+        on few nodes and tempered chains at the posterior itself on more; DiBS elsewhere), "dibs" (DiBS with our
+        defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published), "m-mc3" and "g-mc3"
+        (over graphs and parameters), "bootstrap-pc" and "bootstrap-ges" (a graph from each of many resamples) or
+        "exact".
     particles
         Number of DiBS particles, MC³ samples or resamples [30].
     draws
