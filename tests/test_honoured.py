@@ -115,6 +115,7 @@ def test_a_prior_with_knowledge_of_its_own():
         dp.fit(DATA.values[:, :4], "bge", prior)
 
 
+@pytest.mark.slow
 def test_without_knowledge_nothing_changes():
     settings = default_settings(dp.BGe(), 5, 20, steps=5, moves=50)
     plain = infer(DATA, dp.BGe(), dp.ErdosRenyi(), settings, particles=3)

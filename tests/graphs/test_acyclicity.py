@@ -86,6 +86,7 @@ def test_topological_order_of_a_cycle_names_it():
         topological_order(cycle(3, 3))
 
 
+@pytest.mark.slow
 def test_h_of_a_k_cycle_is_known():
     with jax.enable_x64(True):
         for d, k in [(3, 2), (3, 3), (5, 4), (10, 2), (10, 7), (30, 9)]:

@@ -41,6 +41,7 @@ def test_units_do_not_matter_unless_asked_to():
     np.testing.assert_array_equal(raw.edge_probabilities_, dp.fit(FRAME, method="exact").edge_probabilities)
 
 
+@pytest.mark.slow
 def test_interventions_and_options_reach_the_method():
     mask = np.zeros(FRAME.shape, dtype=bool)
     mask[:50, 1] = True

@@ -125,6 +125,7 @@ def test_rows_commute_and_columns_are_equivariant(values):
     np.testing.assert_allclose(scores, moved, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments_of_the_normal_inverse_gamma(values):
     import jax
 

@@ -48,6 +48,7 @@ def test_soft_score_by_determinants(model):
             assert float(soft_evidence(table, column, node, 0)) == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_soft_score_survives_collinear_columns():
     """The soft block is positive definite for every soft column, however dependent the data."""
     rng = np.random.default_rng(1)

@@ -39,7 +39,10 @@ def families(model, graph, data):
         return np.asarray(model.log_families(np.asarray(graph, dtype=float), theta_of(model), model.summarise(data)))
 
 
-@pytest.fixture(params=EVERY.values(), ids=list(EVERY))
+SLOW = ("bge-full", "mlp-noise")  # what they add is in the other three
+
+
+@pytest.fixture(params=[pytest.param(m, id=n, marks=pytest.mark.slow if n in SLOW else ()) for n, m in EVERY.items()])
 def model(request):
     return request.param
 

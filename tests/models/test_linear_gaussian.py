@@ -50,6 +50,7 @@ def test_theta_given_graph_is_ridge_regression():
     np.testing.assert_allclose(np.cov(draws[:, :2].T), covariance, rtol=0.15, atol=0.05 * covariance.max())
 
 
+@pytest.mark.slow
 def test_theta_and_noise_given_graph():
     model = LinearGaussian(None)
     stats = model.summarise(Dataset(VALUES))

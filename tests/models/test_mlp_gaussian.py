@@ -50,6 +50,7 @@ def test_density_by_hand(activation, hidden, bias):
     assert joint == pytest.approx(likelihood + prior, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_learned_noise():
     from scipy.stats import invgamma
 
@@ -63,6 +64,7 @@ def test_learned_noise():
     assert joint == pytest.approx(likelihood + prior, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d, count", [(20, 2220), (50, 13050)])
 def test_number_of_parameters_is_the_papers(d, count):
     theta = MlpGaussian().sample_theta(jax.random.key(0), d)

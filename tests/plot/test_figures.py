@@ -143,6 +143,7 @@ def test_edge_intervals_say_where_they_come_from():
         exact.edge_intervals(2)
 
 
+@pytest.mark.slow
 def test_edge_intervals_of_chains_cover_the_exact_probabilities():
     sim = dp.simulate(nodes=4, observations=40, seed=2)
     exact = dp.exact(sim.train, model="bge")
@@ -179,6 +180,7 @@ def test_effects_show_means_intervals_and_no_effect():
         dp.plot.effects(post, [])
 
 
+@pytest.mark.slow
 def test_evolution_draws_what_the_history_saw():
     history, sim = dp.History(), dp.simulate(nodes=4, observations=50, seed=0)
     options = {"model": "bge", "method": "dibs", "particles": 5, "steps": 30, "moves": 10}

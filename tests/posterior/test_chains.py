@@ -71,6 +71,7 @@ def test_errors_with_moments_given_each_graph():
     assert found.error == pytest.approx(mean_with_edge * post.expectation(lambda g: g[0, 1]).error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [2000, 8000])
 def test_errors_with_fresh_parameters(draws):
     """Fewer or more draws than graphs: chains stay in order, and repeated graphs are no new draws."""

@@ -169,6 +169,7 @@ def mlp_posterior(particles=3) -> Posterior:
     return Posterior(np.repeat(CHAIN[None], particles, axis=0), weights, ("a", "b", "c"), model, dp.Uniform(), theta)
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_model():
     """The compiled simulation of many graphs against the model's own, key by key."""
     post = mlp_posterior()
@@ -199,6 +200,7 @@ def test_effects_of_a_neural_network():
 # ---- prediction
 
 
+@pytest.mark.slow
 def test_prediction_respects_weights_and_interventions():
     """With weight 0.8 b follows a with weight 2; with weight 0.2 it does not."""
     edge = np.zeros((2, 2), dtype=bool)

@@ -98,6 +98,7 @@ def test_refined_posteriors_come_back_with_their_diagnostics(tmp_path):
     assert back.info["verdict"] == post.info["verdict"] and back.info["rhat"] == post.info["rhat"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes, parameters", [(4, False), (4, True), (6, False)])
 def test_exact_posteriors_are_saved_as_ordinary_ones(nodes, parameters, tmp_path):
     data = dp.simulate(nodes=nodes, observations=50, seed=2).train
@@ -227,6 +228,7 @@ def test_xarray_reads_the_file_as_arviz_lays_it_out(tmp_path):
     np.testing.assert_array_equal(tree["edges/probability"], post.edge_marginals)
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore")
 def test_arviz_reads_the_file_and_the_tree(tmp_path):

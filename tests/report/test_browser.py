@@ -81,6 +81,7 @@ def test_the_slider_filters_edges_and_moves_no_node(d, opened):
     assert page.evaluate(f"{CY}.nodes().map(n => n.position())") == places
 
 
+@pytest.mark.slow
 def test_hover_shows_the_right_numbers(small, opened):
     page = opened(small)
     p = small.edge_probabilities.to_numpy()
@@ -120,6 +121,7 @@ def test_a_click_gives_all_details(small, opened):
     assert page.evaluate(f"{CY}.getElementById('n2').hasClass('chosen')")
 
 
+@pytest.mark.slow
 def test_the_table_sorts_and_searches(opened):
     post = made_up(20)
     page = opened(post)
@@ -143,6 +145,7 @@ def test_the_table_sorts_and_searches(opened):
     assert len(rows_of(page)) == 380
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [None, HOSTILE], ids=["plain", "hostile"])
 def test_the_downloaded_table_is_the_posterior(names, opened, tmp_path):
     post = made_up(6, names=names)
@@ -195,6 +198,7 @@ def test_consensus_and_classes_can_be_shown(opened):
     assert sorted((i, j) for i, j, is_open in drawn if is_open) == sorted(map(tuple, np.argwhere(np.triu(top & top.T))))
 
 
+@pytest.mark.slow
 def test_the_heat_map_answers_too(small, opened):
     page = opened(small)
     heat = page.locator("#heat-map")
@@ -254,6 +258,7 @@ def contrast(one: str, two: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_can_be_read_in_light_and_dark(scheme, opened, screenshots):
     page = opened(made_up(5, draws=30), color_scheme=scheme)
@@ -274,6 +279,7 @@ def test_texts_can_be_read_in_light_and_dark(scheme, opened, screenshots):
     page.screenshot(path=screenshots / f"small-{scheme}.png", full_page=True)
 
 
+@pytest.mark.slow
 def test_print_is_light_and_holds_the_graph(opened, screenshots):
     page = opened(made_up(8), color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -71,6 +71,7 @@ def test_a_run_whose_particles_are_all_cyclic_is_finished_and_says_so():
         assert all(row[name] is None for name in ("shd", "auroc", "nll", "inll", "edges"))
 
 
+@pytest.mark.slow
 def test_steps_of_an_all_cyclic_run_are_told_too():
     rows = perform(all_cyclic(0, record=[1, 2]))["rows"]
     assert [(row["steps"], row["final"], row["all_cyclic"]) for row in rows] == [

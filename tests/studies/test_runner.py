@@ -120,6 +120,7 @@ def test_where_no_scheduler_answers_one_line_says_so():
         list(cluster("tcp://127.0.0.1:9", patience=0.5)(tasks()))
 
 
+@pytest.mark.slow
 def test_damaged_and_foreign_files_are_run_again(undisturbed, tmp_path):
     store = Store.at(tmp_path)
     run(tasks(), store)

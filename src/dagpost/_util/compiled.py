@@ -65,6 +65,7 @@ class CacheLocator:
     """Where numba caches a function of this package, and when that is outdated: numba's locator interface."""
 
     def __init__(self, file: str):
+        self._py_file = file  # numba's warnings name it
         self._module = ".".join(Path(file).with_suffix("").relative_to(PACKAGE).parts)
 
     @classmethod

@@ -62,6 +62,7 @@ def estimates(estimator, particle, repetitions, seed=0):
     return jax.jit(jax.vmap(one))(noise)
 
 
+@pytest.mark.slow
 def test_expectation_factorises_over_families(particle):
     """`log E[prod_j f_j] = sum_j log E[f_j]`: both groupings have the same target."""
     scores, theta = particle
@@ -101,6 +102,7 @@ def test_bias_of_the_ratio_falls_like_one_over_samples(particle, grouping):
     assert bias[1] < bias[0] / 4
 
 
+@pytest.mark.slow
 def test_numerator_and_denominator_are_unbiased(particle):
     """The two expectations of the ratio, each estimated with a single sample and averaged."""
     scores, theta = particle
@@ -129,6 +131,7 @@ def test_family_grouping_has_the_smaller_variance(particle, kind):
     assert spread["family"] < spread["graph"]
 
 
+@pytest.mark.slow
 def test_control_variate_lowers_the_variance(particle):
     plain, _ = estimates(Estimator("score", "family", 16, control_variate=False), particle, 4000)
     centred, _ = estimates(Estimator("score", "family", 16, control_variate=True), particle, 4000)

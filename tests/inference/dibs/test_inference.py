@@ -102,6 +102,7 @@ def test_exactly_the_steps_asked_for(every):
     assert last.edge_probabilities.shape == (2, 6, 6) and 0 <= last.cyclic <= 2
 
 
+@pytest.mark.slow
 def test_looking_does_not_change_the_run():
     model = dp.LinearGaussian()
     plain = infer(SIM.train, model, PRIOR, quick(model), particles=3)
@@ -110,6 +111,7 @@ def test_looking_does_not_change_the_run():
     np.testing.assert_array_equal(plain.theta, watched.theta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear", pytest.param("mlp", marks=pytest.mark.long)])
 def test_chunks_do_not_change_the_step(name):
     model = as_model(name)
@@ -204,6 +206,7 @@ def test_it_learns_the_graph():
     assert joined[truth].mean() > 0.9 and joined[truth].mean() > 2 * joined[~truth].mean()
 
 
+@pytest.mark.slow
 def test_one_particle_is_a_map_estimate():
     model = dp.LinearGaussian()
     post = infer(SIM.train, model, PRIOR, quick(model, steps=300), particles=1)
@@ -245,6 +248,7 @@ def test_impossible_combinations_are_named():
         infer(SIM.train, dp.BGe(), PRIOR, quick(dp.BGe()), particles=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [dp.LinearGaussian(), dp.LinearGaussian(noise_variance=None), dp.MlpGaussian()])
 def test_statistics_of_chosen_rows_are_those_of_a_smaller_table(model):
     from dagpost.inference.dibs.target import minibatch

@@ -69,6 +69,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_gradients_are_finite_and_leave_certain_edges_alone(kind):
     target, used, _ = prepare(dp.LinearGaussian(), PRIOR, SETTINGS[kind], SIM.train, 3)

@@ -44,6 +44,7 @@ def test_matrix_form_is_the_papers_algorithm(joint):
             np.testing.assert_allclose(found[1], expected[1], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_parameters_may_be_a_tree():
     z, gz = (jnp.asarray(RNG.normal(size=(4, 3))) for _ in range(2))
     a, b, ga, gb = (jnp.asarray(RNG.normal(size=(4, 2))) for _ in range(4))
@@ -61,6 +62,7 @@ def test_one_particle_is_gradient_ascent():
     np.testing.assert_allclose(phi_t, 2 * g)
 
 
+@pytest.mark.slow
 def test_permuting_particles_permutes_the_result():
     with jax.enable_x64(True):
         z, g = (jnp.asarray(RNG.normal(size=(6, 4))) for _ in range(2))

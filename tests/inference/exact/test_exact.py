@@ -52,6 +52,7 @@ def test_evidence_of_a_single_pair_by_hand():
     assert dp.exact(values, model, "uniform").log_evidence == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bge", "linear"])
 def test_peaked_posterior_stays_sound(model):
     sim = dp.simulate(nodes=9, observations=10_000, seed=5)
@@ -177,6 +178,7 @@ def test_contradictory_prior_is_said(nodes):
         dp.exact(data, "bge", Contradiction())
 
 
+@pytest.mark.slow
 def test_draws_with_parameters_still_know_all_graphs(sim):
     full, drawn = dp.exact(sim.train, "linear"), dp.exact(sim.train, "linear", parameters=True, draws=50)
     np.testing.assert_array_equal(drawn.log_probability(full.graphs), full.log_weights)

@@ -106,6 +106,7 @@ def test_published_chains_agree_with_exact_inference(method, model):
     assert (post.graphs[:, 0, 3]).all() and not post.graphs[:, :, 1].any()
 
 
+@pytest.mark.slow
 def test_a_fully_known_graph():
     sim = dp.simulate("bge", nodes=3, observations=20, seed=2, interventional_sets=0)
     knowledge = {"required": ["x0 -> x1", "x1 -> x2"], "forbidden": ["x0 -> x2"]}

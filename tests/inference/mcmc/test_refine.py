@@ -35,6 +35,7 @@ def test_auto_draws_parameters_from_their_posterior():
     assert np.asarray(post.theta).mean(axis=0) == pytest.approx(np.asarray(exact.theta).mean(axis=0), abs=0.12)
 
 
+@pytest.mark.slow
 def test_a_seed_fixes_the_result():
     sim = dp.simulate("bge", nodes=4, observations=30, seed=1, interventional_sets=0)
     options = {"steps": 20, "particles": 4, "draws": 50, "precision": 0.05, "method": "auto"}

@@ -24,6 +24,7 @@ def test_without_a_name_it_lists_what_there_is(dagpost):
     assert [s["study"] for s in listed] == list(STUDIES) and listed[0]["paper"] == "figure 2"
 
 
+@pytest.mark.slow
 def test_run_collect_and_run_again(dagpost, tmp_path, monkeypatch):
     ended = dagpost(*SMALL, "--json")
     (told,) = json.loads(ended.out)

@@ -40,6 +40,7 @@ def test_the_view_of_dibs_shows_edges_cycles_and_temperatures():
     np.testing.assert_array_equal(post.edge_marginals, unseen.edge_marginals)
 
 
+@pytest.mark.slow
 def test_the_view_of_chains_shows_moves_and_precision():
     sim, console, history = dp.simulate(nodes=4, observations=60, seed=0), terminal(), dp.History()
     options = {"model": "bge", "particles": 4, "steps": 20, "precision": 0.02, "seed": 1}
@@ -88,6 +89,7 @@ def test_what_cannot_be_watched_says_so(dagpost, table):
     assert ended.code == 0 and "'exact' has no particles" in ended.err
 
 
+@pytest.mark.slow
 def test_the_report_shows_intervals_effects_and_evolution(dagpost, table, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     from dagpost import plot
