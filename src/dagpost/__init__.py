@@ -28,6 +28,7 @@ _HOMES = {
     "Knowledge": "priors",
     "ScaleFree": "priors",
     "Uniform": "priors",
+    "UnknownDensity": "priors",
     "BGe": "models",
     "LinearGaussian": "models",
     "MlpGaussian": "models",
@@ -94,6 +95,7 @@ __all__ = [
     "Simulation",
     "StructureLearner",
     "Uniform",
+    "UnknownDensity",
     "__version__",
     "data",
     "dibs",
@@ -134,7 +136,7 @@ if TYPE_CHECKING:
     from dagpost.interfaces.scikit_learn import StructureLearner
     from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
-    from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform
+    from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report
     from dagpost.simulation import Simulation, simulate
 

@@ -9,17 +9,19 @@ from scipy.stats import chisquare
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags, is_acyclic
 from dagpost.posterior import log_prior_of
-from dagpost.priors import PRIORS, ErdosRenyi, ScaleFree, as_prior
+from dagpost.priors import PRIORS, ErdosRenyi, ScaleFree, UnknownDensity, as_prior
 
 EVERY = [*(kind() for kind in PRIORS.values()), ErdosRenyi(probability=0.2), ScaleFree(exponent=1.5)]
 
 
 @pytest.mark.parametrize("prior", EVERY, ids=str)
-def test_density_is_the_sum_of_columns(prior):
+def test_density_is_the_sum_of_columns_of_its_components(prior):
     with jax.enable_x64(True):
         graph = jnp.asarray(np.random.default_rng(0).random((6, 6)))
-        columns = sum(prior.log_column(graph[:, j], j) for j in range(6))
-        assert float(prior.log_density(graph)) == pytest.approx(float(columns), rel=1e-12)
+        parts = prior.components(6)
+        assert (len(parts) == 1) == prior.decomposes
+        columns = [w + sum(float(part.log_column(graph[:, j], j)) for j in range(6)) for w, part in parts]
+        assert float(prior.log_density(graph)) == pytest.approx(np.logaddexp.reduce(columns), rel=1e-12)
 
 
 @pytest.mark.parametrize("prior", EVERY, ids=str)
@@ -77,6 +79,17 @@ def test_scale_free_counts_parents():
     graph[:3, 3] = 1
     assert float(ScaleFree().log_density(graph)) == pytest.approx(-3 * np.log(4), rel=1e-6)
     assert float(ScaleFree().log_density(graph.T)) == pytest.approx(-9 * np.log(2), rel=1e-6)
+
+
+def test_unknown_density_is_a_mean_of_normalised_priors():
+    prior, graphs = UnknownDensity((0.25, 0.5)), all_dags(4)
+    parts = [np.exp(log_prior_of(graphs, ErdosRenyi(e))) for e in (0.25, 0.5)]
+    expected = np.mean([part / part.sum() for part in parts], axis=0)
+    np.testing.assert_allclose(np.exp(log_prior_of(graphs, prior)), expected, rtol=1e-12)
+    assert UnknownDensity().edge_probabilities(4) == pytest.approx((1 / 12, 1 / 6, 1 / 3, 1 / 2))
+    for wrong in ((), (0.5, -1)):
+        with pytest.raises(InputError, match="edges_per_node"):
+            UnknownDensity(wrong)
 
 
 def test_edge_probability():

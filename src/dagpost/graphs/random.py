@@ -17,6 +17,7 @@ from math import comb, inf, log
 
 import networkx as nx
 import numpy as np
+from scipy.special import gammaln, logsumexp
 
 from dagpost._util.numerics import log_sum_exp
 from dagpost.typing import Graph
@@ -46,6 +47,27 @@ def _relabel(rng: np.random.Generator, graph: Graph) -> Graph:
     """Return the graph with its nodes randomly permuted."""
     order = rng.permutation(graph.shape[0])
     return np.ascontiguousarray(graph[np.ix_(order, order)])
+
+
+def log_sum_of_dags(log_odds: float, d: int) -> float:
+    """Return `log sum_G exp(log_odds * |G|)` over all DAGs on d nodes, in O(d³).
+
+    The recursion over layers above, with `D(u, r) = (1 + x)^u - (1 + x)^(u - r)` for the odds x.
+    """
+    if d <= 1:
+        return 0.0
+    log_factor = np.logaddexp(0.0, log_odds)  # log(1 + x)
+    log_choose = gammaln(d + 1) - gammaln(np.arange(d + 1) + 1) - gammaln(d - np.arange(d + 1) + 1)
+    log_factorials = gammaln(np.arange(d + 1) + 1)
+    log_b = np.full((d + 1, d + 1), -inf)
+    log_b[d] = 0.0
+    for u in range(d - 1, 0, -1):
+        r, t = np.arange(1, u + 1), np.arange(1, d - u + 1)
+        step = (u - r) * log_factor + np.log(np.expm1(r * log_factor))
+        ways = log_factorials[d - u] - log_factorials[t] - log_factorials[d - u - t]
+        log_b[u, r] = logsumexp(ways + log_b[u + t, t] + np.outer(step, t), axis=1)
+    t = np.arange(1, d + 1)
+    return log_sum_exp(log_choose[t] + log_b[t, t])
 
 
 class InDegreeLayers:

@@ -63,7 +63,7 @@ def auto(
         "particles": particles, "seed": seed, "method": "auto", "progress": progress, "checkpoint": checkpoint,
         "callback": callback, "every": every,
     }  # fmt: skip
-    if not (model.has_evidence and prior.decomposes):
+    if not (model.has_evidence and prior.components(d)):
         what = f"model {model.name!r} has no closed-form evidence"
         if model.has_evidence:
             what = f"prior {prior.name!r} does not decompose by column"
@@ -221,12 +221,12 @@ class Auto(Method):
         """Return whether the exact posterior is the way: few nodes, and nothing asks for chains."""
         model, prior, d = problem.model, problem.prior, problem.data.nodes
         of_chains = (self.start, self.effort(), self.dibs.changes(), problem.every)
-        return (
+        return bool(
             model.has_evidence
-            and prior.decomposes
             and d <= EXACT_UP_TO
+            and prior.components(d)
             and of_chains == (None, Effort(), {}, None)
-            and problem.clock.left > exact_seconds(d)
+            and problem.clock.left > exact_seconds(d) * len(prior.components(d))
         )
 
     def run(self, problem: Problem) -> Posterior:

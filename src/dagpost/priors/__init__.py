@@ -10,8 +10,9 @@ from dagpost.priors.informed import InformedPrior, informed
 from dagpost.priors.knowledge import Knowledge, as_knowledge
 from dagpost.priors.scale_free import ScaleFree
 from dagpost.priors.uniform import Uniform
+from dagpost.priors.unknown_density import UnknownDensity
 
-PRIORS: dict[str, type[GraphPrior]] = {p.name: p for p in (ErdosRenyi, ScaleFree, Uniform)}
+PRIORS: dict[str, type[GraphPrior]] = {p.name: p for p in (ErdosRenyi, ScaleFree, Uniform, UnknownDensity)}
 
 
 def as_prior(prior: str | GraphPrior) -> GraphPrior:
@@ -20,7 +21,7 @@ def as_prior(prior: str | GraphPrior) -> GraphPrior:
     Parameters
     ----------
     prior
-        `"erdos-renyi"`, `"scale-free"`, `"uniform"`, or a `GraphPrior`.
+        `"erdos-renyi"`, `"scale-free"`, `"uniform"`, `"unknown-density"`, or a `GraphPrior`.
 
     Returns
     -------
@@ -40,6 +41,7 @@ __all__ = [
     "Knowledge",
     "ScaleFree",
     "Uniform",
+    "UnknownDensity",
     "as_knowledge",
     "as_prior",
     "informed",

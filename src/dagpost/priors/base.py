@@ -44,6 +44,21 @@ class ColumnTable(NamedTuple):
     most: int | None = None
 
 
+class Component(NamedTuple):
+    """A part of a prior that is a mixture.
+
+    Attributes
+    ----------
+    log_weight
+        Log factor of the part.
+    prior
+        A prior that decomposes by column.
+    """
+
+    log_weight: float
+    prior: GraphPrior
+
+
 class GraphPrior(abc.ABC):
     """Base class of priors over DAGs, `log p(G) = sum_j log_column(g_j, j) + const`.
 
@@ -89,6 +104,19 @@ class GraphPrior(abc.ABC):
     def log_soft_density(self, graph: SoftGraph) -> Scalar:
         """Return `log_density` without the hard constraints, which the caller enforces; finite for every soft graph."""
         return self.log_density(graph)
+
+    def components(self, d: int) -> tuple[Component, ...]:
+        """Return priors that decompose by column and whose weighted sum is this prior on d nodes.
+
+        They may differ only in a factor for each edge that counts (`ColumnTable.by_count`). A prior that decomposes is
+        its own and only component; one that is no such mixture has none, and only methods that need no families take
+        it.
+        """
+        return (Component(0.0, self),) if self.decomposes else ()
+
+    def log_normaliser(self, d: int) -> float | None:
+        """Return `log sum_G exp(log_density(G))` over all DAGs on d nodes; None where no short way is known."""
+        return None
 
     def column_table(self, d: int) -> ColumnTable | None:
         """Return `log_column` on d nodes as a table for compiled loops; None for a prior without such a form."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax
@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from dagpost._util.numerics import generator
 from dagpost.errors import InputError
-from dagpost.priors.base import ColumnTable, GraphPrior
+from dagpost.priors.base import ColumnTable, Component, GraphPrior
 from dagpost.priors.constraints import Constraints
 from dagpost.priors.knowledge import Knowledge
 from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph
@@ -91,6 +91,10 @@ class InformedPrior(GraphPrior):
         allowed, required = (jnp.asarray(m)[:, node] for m in (self.known.allowed, self.known.required))
         crowded = jnp.sum(present) > self.known.most_parents
         return jnp.any(present & ~allowed) | jnp.any(~present & required) | crowded
+
+    def components(self, d: int) -> tuple[Component, ...]:
+        parts = self.base.components(d)
+        return tuple(Component(part.log_weight, replace(self, base=part.prior)) for part in parts)
 
     def column_table(self, d: int) -> ColumnTable | None:
         table = self.base.column_table(d)

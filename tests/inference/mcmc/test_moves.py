@@ -15,10 +15,12 @@ from dagpost.posterior import log_joint_of
 
 
 def exact_probabilities(model, prior, stats, d, heat=1.0, reference=0.0):
+    """Of all DAGs, summed over the components of the prior, each of which is tempered."""
     graphs = all_dags(d)
-    log_prior = np.array([float(prior.log_density(g)) for g in graphs])
+    log_priors = [[w + float(part.log_density(g)) for g in graphs] for w, part in prior.components(d)]
     log_reference = reference * graphs.sum(axis=(1, 2))
-    log_weight = heat * (log_prior + model.log_evidence_of(graphs, stats)) + (1 - heat) * log_reference
+    evidence = model.log_evidence_of(graphs, stats)
+    log_weight = np.logaddexp.reduce([heat * (p + evidence) for p in log_priors]) + (1 - heat) * log_reference
     weight = np.exp(log_weight - log_weight.max())
     return graphs, weight / weight.sum()
 
@@ -73,6 +75,19 @@ def test_stationary_distribution_on_three_nodes(moves, heat):
     assert p_value(counts_of(drawn, graphs), exact) > 1e-3
 
 
+@pytest.mark.parametrize("heat", [1.0, 0.3])
+def test_stationary_distribution_under_a_mixture_of_priors(heat):
+    model, prior, stats = problem(prior=dp.UnknownDensity((0.1, 0.4, 5.0)))
+    graphs, exact = exact_probabilities(model, prior, stats, 3, heat, reference=-0.7)
+    scoring = scorer_for(model, prior, stats, 3)
+    scoring = scoring._replace(scorer=scoring.scorer._replace(reference=-0.7))
+    chains = [start(np.zeros((1, 3, 3), dtype=bool), scoring, seed) for seed in range(4)]
+    steps = recipe(most=2, **RECIPES["all"])
+    drawn = advance(chains, scoring, [heat], steps, 5000).graphs.reshape(-1, 3, 3)
+    assert p_value(counts_of(drawn, graphs), exact) > 1e-3
+    assert {int(c) for chain in chains for c in chain.component} <= {0, 1, 2}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["exchange", "relocation"])
 def test_gibbs_moves_on_four_nodes(kind):
@@ -122,8 +137,9 @@ def test_the_approximation_is_one():
     assert p_value(counts_of(drawn, graphs), exact) < 1e-3
 
 
-def test_tempered_levels_each_have_their_distribution():
-    model, prior, stats = problem(rows=40)
+@pytest.mark.parametrize("prior", [None, dp.UnknownDensity((0.1, 0.4, 5.0))], ids=["one", "mixture"])
+def test_tempered_levels_each_have_their_distribution(prior):
+    model, prior, stats = problem(rows=40, prior=prior)
     scoring = scorer_for(model, prior, stats, 3)
     heats = np.array([1.0, 0.5, 0.1, 0.0])
     graphs, exact = exact_probabilities(model, prior, stats, 3)
@@ -137,8 +153,9 @@ def test_tempered_levels_each_have_their_distribution():
     assert all((e.swaps_accepted > 0).all() for e in ensembles)
 
 
-def test_recorded_density_is_the_joint_density():
-    model, prior, stats = problem("linear", d=6, rows=50)
+@pytest.mark.parametrize("prior", [None, dp.UnknownDensity()], ids=["one", "mixture"])
+def test_recorded_density_is_the_joint_density(prior):
+    model, prior, stats = problem("linear", d=6, rows=50, prior=prior)
     scoring = scorer_for(model, prior, stats, 6)
     chain = start(np.zeros((1, 6, 6), dtype=bool), scoring, 5)
     record = advance([chain], scoring, [1.0], recipe(3, pair=5, parents=1, reversal=1, neighbour=1), 200)

@@ -119,7 +119,7 @@ def to_posterior(
                 int(last.step),
             )
     graphs = graphs[kept]
-    moves = settings.moves if target.prior.decomposes else 0
+    moves = settings.moves if target.prior.components(data.nodes) else 0
     if moves:
         with progress_bar(f"{method}, {moves:,} moves per particle", len(graphs), progress) as done:
             graphs, moves = equilibrate(graphs, moves, model, target.prior, stats, key_moves, done, section, clock)

@@ -1,5 +1,6 @@
 """Exact posteriors over DAGs: enumeration, and dynamic programming over layers."""
 
-from dagpost.inference.exact.posterior import Exact, ExactPosterior
+from dagpost.inference.exact.method import Exact
+from dagpost.inference.exact.posterior import ExactPosterior
 
 __all__ = ["Exact", "ExactPosterior"]

@@ -1,7 +1,8 @@
 """Ensembles of tempered chains, run in parallel.
 
 An ensemble holds one DAG per level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
-`[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`).
+`[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`); where the prior is a mixture, p(G)
+is that of a component, which is redrawn after the moves.
 A round makes a number of moves at every level, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and
 1-2, 3-4, … in turn; Syed et al., 2022), and the DAG at level 0, which samples the posterior, is recorded. Ensembles
 share nothing, not even a cache, so a run does not depend on the number of threads.
@@ -21,12 +22,22 @@ import numpy as np
 
 from dagpost._util.clock import Clock
 from dagpost._util.compiled import njit
+from dagpost._util.numerics import log_add
 from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
 from dagpost.inference.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
-from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, accepts, scratch_for
+from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, accepts, scratch_for, uniform
 from dagpost.inference.mcmc.relocation import relocation_move
-from dagpost.inference.mcmc.scoring import FamilyCache, Scoring, empty_cache, score, store
+from dagpost.inference.mcmc.scoring import (
+    FamilyCache,
+    Scoring,
+    empty_cache,
+    log_density,
+    log_posterior,
+    score,
+    store,
+    temper_of,
+)
 from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structure_of, words_for
 from dagpost.typing import Graphs
 
@@ -51,7 +62,8 @@ class Ensemble(NamedTuple):
 
     parents: np.ndarray  # (k, d, words)
     ancestors: np.ndarray  # (k, d, words)
-    scores: np.ndarray  # (k, d, 2) of every family: tempered part and reference
+    scores: np.ndarray  # (k, d, 2) of every family: tempered part and number of counted parents
+    component: np.ndarray  # (k,) of the prior
     rng: np.ndarray  # (1,)
     clock: np.ndarray  # (4,) rounds of this call; level and move at which a round was interrupted; rounds in total
     wanted: np.ndarray  # (1 + words,) the family that Python has to score
@@ -72,24 +84,24 @@ class Record(NamedTuple):
 
 
 @njit(inline="always")
-def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, most):
+def _repeat_move(kind, times, dag, scores, scorer, cache, temper, rng, scratch, most):
     """Make `times` moves of one kind; return how many were made before a family was missing, and how many accepted."""
     accepted = 0
     for done in range(times):
         if kind == 0:
-            status = pair_move(dag, scores, scorer, cache, heat, rng, scratch)
+            status = pair_move(dag, scores, scorer, cache, temper, rng, scratch)
         elif kind == 1:
-            status = neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, True)
+            status = neighbour_move(dag, scores, scorer, cache, temper, rng, scratch, True)
         elif kind == 2:
-            status = neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, False)
+            status = neighbour_move(dag, scores, scorer, cache, temper, rng, scratch, False)
         elif kind == 3:
-            status = parents_move(dag, scores, scorer, cache, heat, rng, scratch, most)
+            status = parents_move(dag, scores, scorer, cache, temper, rng, scratch, most)
         elif kind == 4:
-            status = reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most)
+            status = reversal_move(dag, scores, scorer, cache, temper, rng, scratch, most)
         elif kind == 5:
-            status = exchange_move(dag, scores, scorer, cache, heat, rng, scratch)
+            status = exchange_move(dag, scores, scorer, cache, temper, rng, scratch)
         else:
-            status = relocation_move(dag, scores, scorer, cache, heat, rng, scratch)
+            status = relocation_move(dag, scores, scorer, cache, temper, rng, scratch)
         if status == MISSING:
             return done, accepted
         accepted += status == ACCEPTED
@@ -97,12 +109,26 @@ def _repeat_move(kind, times, dag, scores, scorer, cache, heat, rng, scratch, mo
 
 
 @njit
-def _swap(ensemble, heats, parity):
-    """Let neighbouring levels exchange their DAGs, accepted by Metropolis."""
+def _draw_component(scorer, scores, component, k, heat, rng):
+    """Redraw the component of the prior at level k given its DAG: each replaces the choice so far with probability
+    weight / sum so far."""
+    if scorer.tilts.shape[0] == 1:
+        return
+    total = -np.inf
+    for c in range(scorer.tilts.shape[0]):
+        weight = heat * log_density(scorer, scores, c)
+        total = log_add(total, weight)
+        if uniform(rng) < np.exp(weight - total):
+            component[k] = c
+
+
+@njit
+def _swap(ensemble, scorer, heats, parity):
+    """Let neighbouring levels exchange their DAGs and components, accepted by Metropolis."""
     for k in range(parity, heats.shape[0] - 1, 2):
-        gap = 0.0
-        for j in range(ensemble.scores.shape[1]):
-            gap += ensemble.scores[k + 1, j, 0] - ensemble.scores[k, j, 0]
+        gap = log_density(scorer, ensemble.scores[k + 1], ensemble.component[k + 1]) - log_density(
+            scorer, ensemble.scores[k], ensemble.component[k]
+        )
         log_ratio = (heats[k] - heats[k + 1]) * gap
         ensemble.swaps_tried[k] += 1
         ensemble.swaps_accepted[k] += np.exp(min(0.0, log_ratio))
@@ -110,6 +136,7 @@ def _swap(ensemble, heats, parity):
             _exchange_levels(ensemble.parents, k)
             _exchange_levels(ensemble.ancestors, k)
             _exchange_levels(ensemble.scores, k)
+            ensemble.component[k], ensemble.component[k + 1] = ensemble.component[k + 1], ensemble.component[k]
 
 
 @njit
@@ -121,24 +148,22 @@ def _exchange_levels(array, k):
 
 
 @njit
-def _record(ensemble, here, thin, log_posterior, kept):
+def _record(ensemble, scorer, here, thin, trace, kept):
     """Record the DAG of level 0 in round `here`: edge counts, log posterior, and every `thin`-th graph."""
     d = ensemble.occupancy.shape[0]
     parents = ensemble.parents[0]
-    density = 0.0
     for j in range(d):
-        density += ensemble.scores[0, j, 0] + ensemble.scores[0, j, 1]
         for i in range(d):
             if holds(parents, j, i):
                 ensemble.occupancy[i, j] += 1
-    log_posterior[here] = density
+    trace[here] = log_posterior(scorer, ensemble.scores[0])
     if (here + 1) % thin == 0:
         for j in range(d):
             copy_row(kept[(here + 1) // thin - 1, j], parents, j)
 
 
 @njit(_nrt=False)  # pyright: ignore[reportCallIssue]
-def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room):
+def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room):
     """Run until `rounds` rounds are done; return False if a family has to be scored by Python first. If `stop` is set,
     return between levels, in an incomplete round.
 
@@ -152,13 +177,14 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
                 return True
             k = clock[1]
             dag = Structure(ensemble.parents[k], ensemble.ancestors[k], room)
+            temper = temper_of(scorer, heats[k], ensemble.component[k])
             end = 0
             for kind in range(recipe.counts.shape[0]):
                 end += recipe.counts[kind]
                 if clock[2] >= end:
                     continue
                 done, accepted = _repeat_move(
-                    kind, end - clock[2], dag, ensemble.scores[k], scorer, ensemble.cache, heats[k], ensemble.rng,
+                    kind, end - clock[2], dag, ensemble.scores[k], scorer, ensemble.cache, temper, ensemble.rng,
                     scratch, recipe.most,
                 )  # fmt: skip
                 clock[2] += done
@@ -166,22 +192,23 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, 
                 ensemble.accepted[k, kind] += accepted
                 if clock[2] < end:
                     return False
+            _draw_component(scorer, ensemble.scores[k], ensemble.component, k, heats[k], ensemble.rng)
             clock[2] = 0
             clock[1] += 1
         clock[1] = 0
-        _swap(ensemble, heats, clock[3] % 2)
-        _record(ensemble, clock[0], thin, log_posterior, kept)
+        _swap(ensemble, scorer, heats, clock[3] % 2)
+        _record(ensemble, scorer, clock[0], thin, trace, kept)
         clock[0] += 1
         clock[3] += 1
     return True
 
 
 @njit(nogil=True)
-def _advance(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop):
+def _advance(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop):
     """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
     scratch, room = scratch_for(ensemble.wanted, d, words), np.zeros((2, d), np.int64)
-    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, log_posterior, kept, stop, scratch, room)
+    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room)
 
 
 @njit
@@ -204,7 +231,8 @@ def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None)
     structures = [structure_of(graph) for graph in graphs]
     out = Ensemble(
         np.stack([s.parents for s in structures]), np.stack([s.ancestors for s in structures]), np.zeros((k, d, 2)),
-        np.array([seed], np.uint64), np.zeros(4, np.int64), np.zeros(1 + words, np.uint64), empty_cache(d, slots),
+        np.zeros(k, np.int64), np.array([seed], np.uint64), np.zeros(4, np.int64), np.zeros(1 + words, np.uint64),
+        empty_cache(d, slots),
         np.zeros((k, kinds), np.int64), np.zeros((k, kinds), np.int64), np.zeros(k - 1), np.zeros(k - 1),
         np.zeros((d, d)),
     )  # fmt: skip

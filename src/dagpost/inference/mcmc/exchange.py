@@ -27,7 +27,7 @@ from dagpost.inference.mcmc.structure import copy, copy_row, discard, has, holds
 
 
 @njit
-def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
+def exchange_move(dag, scores, scorer, cache, temper, rng, scratch):
     """Make one exchange move; it counts as accepted if the edge is reversed."""
     before = rng[0]
     i, j = random_pair(rng, dag.parents.shape[0])
@@ -59,7 +59,7 @@ def exchange_move(dag, scores, scorer, cache, heat, rng, scratch):
         barred = below_i | below_j if is_tail else (below_i if is_i else below_j)
         if holds(dag.ancestors, tail, head):
             barred = -1  # the edge itself would close a cycle
-        if not _weigh(scorer, cache, heat, node, rest, other, block, b, barred, weights[row], scratch):
+        if not _weigh(scorer, cache, temper, node, rest, other, block, b, barred, weights[row], scratch):
             _restore(dag, i, j, old_i, old_j, forward)
             rng[0] = before
             return MISSING
@@ -127,7 +127,7 @@ def _restore(dag, i, j, old_i, old_j, forward):
 
 
 @njit
-def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratch):
+def _weigh(scorer, cache, temper, node, rest, other, block, b, barred, out, scratch):
     """Write the log weights of all subsets of the block as parents of `node`, beside `rest` and `other` (unless -1)."""
     words = scratch.sets[4]
     for subset in range(1 << b):
@@ -143,7 +143,7 @@ def _weigh(scorer, cache, heat, node, rest, other, block, b, barred, out, scratc
         at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
         if at < 0:
             return False
-        out[subset] = log_weight(cache, at, heat)
+        out[subset] = log_weight(cache, at, temper)
     return True
 
 

@@ -46,7 +46,7 @@ from dagpost.inference.mcmc.structure import (
 
 
 @njit(inline="always")
-def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, log_correction, exact):
+def _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added, log_correction, exact):
     """Propose to remove i -> j, to add it, or (removed and added) to reverse it; the result must be acyclic."""
     first, second = scratch.first, scratch.second
     copy_row(first, dag.parents, j)
@@ -57,9 +57,9 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
     at = score(scorer, cache, j, first, scratch.wanted, scratch.parents, scratch.lower)
     if at < 0:
         return MISSING
-    tempered_j, reference_j = cache.scores[at, 0], cache.scores[at, 1]
-    gain = reference_j - scores[j, 1] + heat * (tempered_j - scores[j, 0])
-    tempered_i = reference_i = 0.0
+    tempered_j, counted_j = cache.scores[at, 0], cache.scores[at, 1]
+    gain = temper.slope * (counted_j - scores[j, 1]) + temper.heat * (tempered_j - scores[j, 0])
+    tempered_i = counted_i = 0.0
     turned = removed and added
     if turned:
         copy_row(second, dag.parents, i)
@@ -67,8 +67,8 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
         at = score(scorer, cache, i, second, scratch.wanted, scratch.parents, scratch.lower)
         if at < 0:
             return MISSING
-        tempered_i, reference_i = cache.scores[at, 0], cache.scores[at, 1]
-        gain += reference_i - scores[i, 1] + heat * (tempered_i - scores[i, 0])
+        tempered_i, counted_i = cache.scores[at, 0], cache.scores[at, 1]
+        gain += temper.slope * (counted_i - scores[i, 1]) + temper.heat * (tempered_i - scores[i, 0])
     if not exact and not accepts(rng, gain + log_correction):
         return REJECTED
     if removed:
@@ -82,14 +82,14 @@ def _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 
         if removed:
             add_edge(dag, i, j)
         return REJECTED
-    scores[j, 0], scores[j, 1] = tempered_j, reference_j
+    scores[j, 0], scores[j, 1] = tempered_j, counted_j
     if turned:
-        scores[i, 0], scores[i, 1] = tempered_i, reference_i
+        scores[i, 0], scores[i, 1] = tempered_i, counted_i
     return ACCEPTED
 
 
 @njit
-def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
+def pair_move(dag, scores, scorer, cache, temper, rng, scratch):
     """Propose another state of a random pair of nodes."""
     before = rng[0]
     i, j = random_pair(rng, dag.parents.shape[0])
@@ -102,14 +102,14 @@ def pair_move(dag, scores, scorer, cache, heat, rng, scratch):
             return REJECTED
     elif added and holds(dag.ancestors, i, j):
         return REJECTED
-    status = _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, removed, added, 0.0, False)
+    status = _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added, 0.0, False)
     if status == MISSING:
         rng[0] = before
     return status
 
 
 @njit
-def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
+def neighbour_move(dag, scores, scorer, cache, temper, rng, scratch, exact):
     """Propose a uniform neighbour; `exact` includes the neighbourhood sizes in the acceptance ratio."""
     before = rng[0]
     d = dag.parents.shape[0]
@@ -124,7 +124,7 @@ def neighbour_move(dag, scores, scorer, cache, heat, rng, scratch, exact):
         if kind == 2 and present and not has_detour(dag, i, j):
             break
     correction = np.log(neighbours(dag)) if exact else 0.0
-    status = _edit(dag, scores, scorer, cache, heat, rng, scratch, i, j, kind > 0, kind != 1, correction, exact)
+    status = _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, kind > 0, kind != 1, correction, exact)
     if status == MISSING:
         rng[0] = before
     return status
@@ -143,7 +143,7 @@ def _list_allowed(dag, j, allowed):
 
 
 @njit
-def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
+def parents_move(dag, scores, scorer, cache, temper, rng, scratch, most):
     """Redraw the parents of a random node among sets of at most `most`; a node with more parents is left as it is."""
     before = rng[0]
     j = below(rng, dag.parents.shape[0])
@@ -151,7 +151,7 @@ def parents_move(dag, scores, scorer, cache, heat, rng, scratch, most):
         return REJECTED
     new, drawn = scratch.first, scratch.drawn[0]
     n = _list_allowed(dag, j, scratch.allowed)
-    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, -1, most, heat, rng, scratch, new, drawn)
+    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, -1, most, temper, rng, scratch, new, drawn)
     if not known:
         rng[0] = before
         return MISSING
@@ -175,7 +175,7 @@ def _random_edge(dag, edges, rng):
 
 
 @njit
-def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
+def reversal_move(dag, scores, scorer, cache, temper, rng, scratch, most):
     """Reverse a random edge and redraw the parents of its ends; ends with more than `most` parents stay as they are."""
     before = rng[0]
     edges = 0
@@ -198,17 +198,17 @@ def reversal_move(dag, scores, scorer, cache, heat, rng, scratch, most):
     set_parents(dag, i, nothing)
     set_parents(dag, j, nothing)
     n = _list_allowed(dag, i, allowed)
-    known_1, forth_i = draw_parents(scorer, cache, i, allowed, n, j, most, heat, rng, scratch, new_i, drawn_i)
+    known_1, forth_i = draw_parents(scorer, cache, i, allowed, n, j, most, temper, rng, scratch, new_i, drawn_i)
     n = _list_allowed(dag, j, allowed)
-    known_2, back_j = draw_parents(scorer, cache, j, allowed, n, i, most, heat, own, scratch, spare, unused)
+    known_2, back_j = draw_parents(scorer, cache, j, allowed, n, i, most, temper, own, scratch, spare, unused)
     # forward: then j gets any parents; backward: with j at its old parents, i gets any
     set_parents(dag, i, new_i)
     n = _list_allowed(dag, j, allowed)
-    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, -1, most, heat, rng, scratch, new_j, drawn_j)
+    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, -1, most, temper, rng, scratch, new_j, drawn_j)
     set_parents(dag, i, nothing)
     set_parents(dag, j, old_j)
     n = _list_allowed(dag, i, allowed)
-    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, -1, most, heat, own, scratch, spare, unused)
+    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, -1, most, temper, own, scratch, spare, unused)
     known = known_1 and known_2 and known_3 and known_4
 
     edges_then = edges + count(new_i) + count(new_j) - count(old_i) - count(old_j)

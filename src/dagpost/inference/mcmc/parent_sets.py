@@ -92,7 +92,7 @@ NEGLIGIBLE = 45.0  # sets this many nats below the sum so far (a share of 3e-20)
 
 
 @njit
-def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratch, out, drawn):
+def draw_parents(scorer, cache, j, allowed, n, required, most, temper, rng, scratch, out, drawn):
     """Draw a set of at most `most` of the first `n` allowed nodes, with probability proportional to
     `[p(set) p(x_j | set)]^heat q(set)^(1 - heat)`, q being the reference of `scoring.py`.
 
@@ -115,7 +115,7 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, heat, rng, scratc
         at = score(scorer, cache, j, words, scratch.wanted, scratch.parents, scratch.lower)
         if at < 0:
             return False, total
-        weight = log_weight(cache, at, heat)
+        weight = log_weight(cache, at, temper)
         if weight > total - NEGLIGIBLE and weight > -np.inf:
             total = log_add(total, weight)
             if weight == total or uniform(rng) < np.exp(weight - total):

@@ -17,6 +17,7 @@ from dagpost._util.progress import progress_bar
 from dagpost.errors import positive, whole_number
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
+from dagpost.inference.mcmc.conditionals import with_rare_edges
 from dagpost.inference.mcmc.diagnostics import Convergence, diagnose, edge_errors
 from dagpost.inference.mcmc.ensembles import (
     KINDS,
@@ -30,7 +31,7 @@ from dagpost.inference.mcmc.ensembles import (
     reset_counters,
     start,
 )
-from dagpost.inference.mcmc.scoring import Scoring, scorer_for
+from dagpost.inference.mcmc.scoring import Scoring, log_posterior, scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
@@ -201,7 +202,8 @@ def refine(
         "edge_errors": np.nan_to_num(edge_errors(block.frequencies), nan=0.5).round(6).tolist(),
     }
     lengths = np.bincount(ensemble, minlength=len(ensembles)).tolist()
-    return Refined(flat[chosen], block.frequencies.mean(axis=(0, 1)), diagnostics, measured, lengths)
+    marginals = with_rare_edges(block.frequencies.mean(axis=(0, 1)), flat, scoring.scorer)
+    return Refined(flat[chosen], marginals, diagnostics, measured, lengths)
 
 
 class Block(NamedTuple):
@@ -256,7 +258,7 @@ def run_block(
         trace = record.log_posterior[:, thin - 1 :: thin]
         if record.rounds < thin:  # no graph was kept: take the current ones
             now = graphs_of(np.stack([e.parents[0] for e in ensembles]))
-            density = np.array([[e.scores[0].sum()] for e in ensembles])
+            density = np.array([[log_posterior(scoring.scorer, e.scores[0])] for e in ensembles])
             parts.append(Block(now[:, None], density, now[:, None].astype(float)))
         else:
             parts.append(Block(record.graphs, trace, ((after - before) / record.rounds)[:, None]))

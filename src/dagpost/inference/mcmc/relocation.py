@@ -34,7 +34,7 @@ from dagpost.inference.mcmc.structure import (
 
 
 @njit
-def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
+def relocation_move(dag, scores, scorer, cache, temper, rng, scratch):
     """Make one relocation move; it counts as accepted if an edge is reversed."""
     before = rng[0]
     d = dag.parents.shape[0]
@@ -60,7 +60,7 @@ def relocation_move(dag, scores, scorer, cache, heat, rng, scratch):
     is_cut = True
     for a in range(n):
         is_cut = is_cut and has(parents, row[a]) == (a < n_parents)
-    known = is_cut and _weigh(dag, scorer, cache, heat, j, row, n, scratch)
+    known = is_cut and _weigh(dag, scorer, cache, temper, j, row, n, scratch)
     if not known:
         _place(dag, j, row, n, parents, others)
         if is_cut:
@@ -117,14 +117,14 @@ def _place(dag, j, row, n, parents, others):
 
 
 @njit
-def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
+def _weigh(dag, scorer, cache, temper, j, row, n, scratch):
     """Write the log weights of all cuts; return False if Python has to score a family first."""
     cuts, words = scratch.cuts, scratch.sets[4]
     for cut in range(n + 1):
         cuts[cut] = 0.0
     clear(words)
     for cut in range(n + 1):
-        known, weight = _weight(scorer, cache, heat, j, words, scratch)
+        known, weight = _weight(scorer, cache, temper, j, words, scratch)
         if not known:
             return False
         cuts[cut] += weight
@@ -132,11 +132,11 @@ def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
             insert(words, row[cut])
     for a in range(n):
         copy_row(words, dag.parents, row[a])
-        known, without = _weight(scorer, cache, heat, row[a], words, scratch)
+        known, without = _weight(scorer, cache, temper, row[a], words, scratch)
         if not known:
             return False
         insert(words, j)
-        known, with_j = _weight(scorer, cache, heat, row[a], words, scratch)
+        known, with_j = _weight(scorer, cache, temper, row[a], words, scratch)
         if not known:
             return False
         for cut in range(n + 1):
@@ -145,12 +145,12 @@ def _weigh(dag, scorer, cache, heat, j, row, n, scratch):
 
 
 @njit
-def _weight(scorer, cache, heat, node, words, scratch):
+def _weight(scorer, cache, temper, node, words, scratch):
     """Return whether the family's score is known, and its log weight."""
     at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
     if at < 0:
         return False, 0.0
-    return True, log_weight(cache, at, heat)
+    return True, log_weight(cache, at, temper)
 
 
 @njit

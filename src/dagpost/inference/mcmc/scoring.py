@@ -4,15 +4,20 @@ A family is a node and its set of parents. Gaussian families with a tabulated pr
 itself. For everything else the loop stops at a family that is not in the cache, writes it to `wanted`, and continues
 once Python has stored its score. The cache is one open-addressed hash table.
 
-A score is a pair: the part that is tempered, and the reference, which is not. Level k of a ladder samples
-`[p(G) p(D | G)]^heat q(G)^(1 - heat)`, where the reference q makes parents as rare as the Erdős–Rényi prior with two
-edges per node. Without it, a prior that does not penalise parents (uniform, scale-free) would fill the hot levels with
-dense graphs, which are expensive to score and useless.
+Level k of a ladder samples `[p(G) p(D | G)]^heat q(G)^(1 - heat)`, where the reference `log q = reference * |G|` makes
+parents as rare as the Erdős–Rényi prior with two edges per node. Without it, a prior that does not penalise parents
+(uniform, scale-free) would fill the hot levels with dense graphs, which are expensive to score and useless.
+A score is a pair: `log p(G_j) p(D_j | G_j) / q(G_j)`, which is tempered, and the number n_j of counted parents, so that
+the log weight of a family is `heat * tempered + slope * n_j` with `slope = reference`.
+
+A prior may be a mixture `p(G) = sum_c exp(log_weight_c) p_c(G)` of priors that decompose and differ by a factor
+`exp(tilt_c * |G|)`. Then a chain samples `(G, c)`: given c it has `slope = reference + heat * tilt_c`, and c is
+redrawn given the number of edges (`draw_component`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -20,12 +25,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from dagpost._util.compiled import njit
+from dagpost._util.numerics import log_add
 from dagpost.errors import InputError
 from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, evidence_with
 from dagpost.priors import ErdosRenyi, GraphPrior
-from dagpost.priors.base import ColumnTable
+from dagpost.priors.base import ColumnTable, Component
 
 
 class FamilyCache(NamedTuple):
@@ -80,7 +86,7 @@ def find(cache, node, parents):
 
 
 @njit
-def store(cache, node, parents, tempered, reference):
+def store(cache, node, parents, tempered, counted):
     """Store a score and return its slot. A table that is three quarters full is emptied first: lookups stay short."""
     if 4 * cache.used[0] >= 3 * cache.keys.shape[0]:
         cache.keys[:, 0] = 0
@@ -89,13 +95,20 @@ def store(cache, node, parents, tempered, reference):
     cache.keys[at, 0] = node + 1
     cache.keys[at, 1:] = parents
     cache.scores[at, 0] = tempered
-    cache.scores[at, 1] = reference
+    cache.scores[at, 1] = counted
     if not known:
         cache.used[0] += 1
     return at
 
 
-Score = tuple[float, float]  # log of p(G_j) p(D_j | G_j) / q(G_j), log of q(G_j)
+Score = tuple[float, float]  # log of p(G_j) p(D_j | G_j) / q(G_j), number of counted parents
+
+
+class Temper(NamedTuple):
+    """How a chain weighs the two parts of a score."""
+
+    heat: float
+    slope: float
 
 
 class Scorer(NamedTuple):
@@ -107,7 +120,9 @@ class Scorer(NamedTuple):
     uncounted: np.ndarray  # (d, words) parents left out of the number of parents
     required: np.ndarray  # (d, words) parents that must be present
     most: int  # parents of a node
-    reference: float  # added to log q by each parent
+    reference: float  # added to log q by each counted parent
+    tilts: np.ndarray  # (c,) log prior that each counted edge adds, by component of the prior
+    log_weights: np.ndarray  # (c,) of the components
     compiled: bool
 
 
@@ -129,9 +144,37 @@ def score(scorer, cache, j, words, wanted, parents, lower):
 
 
 @njit(inline="always")
-def log_weight(cache, at, heat):
-    """Return the log weight of the family in this slot at a heat; -inf if the prior rules it out."""
-    return heat * cache.scores[at, 0] + cache.scores[at, 1] if cache.scores[at, 1] > -np.inf else -np.inf
+def log_weight(cache, at, temper):
+    """Return the log weight of the family in this slot; -inf if the prior rules it out."""
+    tempered = cache.scores[at, 0]
+    return temper.heat * tempered + temper.slope * cache.scores[at, 1] if tempered > -np.inf else -np.inf
+
+
+@njit(inline="always")
+def temper_of(scorer, heat, component):
+    """Return how a chain at this heat and component weighs scores."""
+    return Temper(heat, scorer.reference + heat * scorer.tilts[component])
+
+
+@njit
+def log_density(scorer, scores, component):
+    """Return `log p(G) p(D | G) / q(G)` of a DAG from its family scores (d, 2), jointly with a component."""
+    out = scorer.log_weights[component]
+    for j in range(scores.shape[0]):
+        out += scores[j, 0] + scorer.tilts[component] * scores[j, 1]
+    return out
+
+
+@njit
+def log_posterior(scorer, scores):
+    """Return the unnormalised log posterior of a DAG from its family scores, summed over components."""
+    edges = 0.0
+    for j in range(scores.shape[0]):
+        edges += scores[j, 1]
+    out = -np.inf
+    for c in range(scorer.tilts.shape[0]):
+        out = log_add(out, log_density(scorer, scores, c))
+    return out + scorer.reference * edges
 
 
 @njit
@@ -166,10 +209,9 @@ def _score_uncached(scorer, cache, j, words, wanted, parents, lower):
         if scorer.required[j, w] & ~words[w]:
             prior = -np.inf
     if prior == -np.inf:
-        return store(cache, j, words, -np.inf, -np.inf)
-    reference = scorer.reference * p
+        return store(cache, j, words, -np.inf, counted)
     evidence = evidence_with(scorer.table, j, parents, p, lower)
-    return store(cache, j, words, evidence + prior - reference, reference)
+    return store(cache, j, words, evidence + prior - scorer.reference * counted, counted)
 
 
 def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Scoring:
@@ -179,11 +221,13 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
             f"the model {model.name!r} has no closed-form evidence, which MCMC over graphs needs: "
             "use 'dibs', 'm-mc3' or 'g-mc3'"
         )
-    if not prior.decomposes:
+    mixture = prior.components(d)
+    if not mixture:
         raise InputError(
             f"the prior {prior.name!r} does not decompose by column, which MCMC over graphs needs: use 'dibs'"
         )
-    table, columns = model.evidence_table(stats), prior.column_table(d)
+    first = mixture[0].prior  # the one that families are scored with
+    table, columns = model.evidence_table(stats), first.column_table(d)
     compiled = table is not None and columns is not None
     if columns is None:
         columns = ColumnTable(np.zeros((d, d)), np.zeros((d, d)))
@@ -193,23 +237,40 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
     )
     most = d if columns.most is None else columns.most
     probability = ErdosRenyi().edge_probability(d)
-    per_parent = float(np.log(probability) - np.log1p(-probability))
+    reference = float(np.log(probability) - np.log1p(-probability))
+    tilts, weights = _tilts(mixture, d)
     scorer = Scorer(
         table if table is not None else _placeholder_table(d), columns.by_count, columns.by_edge, uncounted, required,
-        most, per_parent, compiled,
+        most, reference, tilts, weights, compiled,
     )  # fmt: skip
 
     def in_python(node: int, words: np.ndarray) -> Score:
         parents = members(words, d)
+        counted = sum(columns.uncounted is None or not columns.uncounted[i, node] for i in parents)
         with jax.enable_x64(True):
             column = jnp.zeros(d).at[parents].set(1.0)
-            log_prior = float(prior.log_column(column, node))
+            log_prior = float(first.log_column(column, node))
         if log_prior == -np.inf:
-            return -np.inf, -np.inf
-        reference = per_parent * len(parents)
-        return model.log_evidence(node, parents, stats) + log_prior - reference, reference
+            return -np.inf, counted
+        return model.log_evidence(node, parents, stats) + log_prior - reference * counted, counted
 
     return Scoring(scorer, in_python)
+
+
+def _tilts(mixture: Sequence[Component], d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each counted edge adds to the log density of each component, relative to the first, and the log
+    weight of each component."""
+    tables = [component.prior.column_table(d) for component in mixture]
+    tilts, weights = np.zeros(len(mixture)), np.array([component.log_weight for component in mixture])
+    for c in range(1, len(mixture)):
+        this, first = tables[c], tables[0]
+        assert this is not None and first is not None, "components of a mixture have tables"
+        difference = this.by_count - first.by_count
+        tilts[c] = difference[0, 1] - difference[0, 0]
+        weights[c] += difference[:, 0].sum()
+        linear = difference[:, :1] + tilts[c] * np.arange(d)
+        assert np.allclose(difference, linear) and np.array_equal(this.by_edge, first.by_edge)
+    return tilts, weights
 
 
 def _placeholder_table(d: int) -> ConjugateTable:
