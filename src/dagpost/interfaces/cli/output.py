@@ -20,6 +20,8 @@ POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "
 RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
 PAGE = "report.html"
 LOCK = ".dagpost.lock"
+CHECKPOINT = "checkpoint"
+"""Folder inside the output folder that holds the state of a stopped run."""
 
 
 @contextmanager
@@ -106,7 +108,10 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
     if not Path(folder).is_dir():
         raise InputError(f"{_shown(Path(folder))}: no such folder: create one with `dagpost fit data.csv --out FOLDER`")
     if not path.is_file():
-        raise InputError(f"{_shown(Path(folder))} holds no finished run ({SUMMARY} is missing): run `dagpost fit`")
+        cure = "run `dagpost fit`"
+        if (Path(folder) / CHECKPOINT).exists():
+            cure = "it was stopped: repeat its `dagpost fit` command with --resume"
+        raise InputError(f"{_shown(Path(folder))} holds no finished run ({SUMMARY} is missing): {cure}")
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
         for edge in summary["edges"]:
