@@ -17,7 +17,8 @@ from typing import Any
 from dagpost._util.files import check_target, write_atomically
 from dagpost.errors import printable
 from dagpost.posterior import Posterior
-from dagpost.posterior.pairs import ranked_pairs
+from dagpost.posterior.pairs import LEAST_SHARE, ranked_pairs
+from dagpost.posterior.records import RunRecord
 from dagpost.report import sections
 from dagpost.report.content import content_of
 from dagpost.report.figure import edge_matrix
@@ -47,7 +48,7 @@ def text_report(summary: dict[str, Any]) -> str:
     str
         The text, ending in a newline.
     """
-    method = method_sentence(summary["method"])
+    method = method_sentence(summary["method"], RunRecord.from_flat(summary["info"]).diagnostics)
     lines = [
         f"Posterior over causal graphs: {printable(summary['table'])}",
         "",
@@ -69,17 +70,16 @@ def _pair_lines(summary: dict[str, Any]) -> list[str]:
     """Return a table of the pairs: adjacency first, then the more probable direction and its share of the adjacency."""
     pairs = ranked_pairs(edge_matrix(summary))
     shown = [pair for pair in pairs if pair.adjacency >= LEAST_LISTED]
-    lines = ["adjacent  direction  pair"]
+    lines = ["adjacent  share       direction"]
     for pair in shown:
         cause, effect = (printable(summary["names"][k]) for k in (pair.cause, pair.effect))
-        note = "   (direction open)" if pair.is_open else ""
-        lines.append(
-            f"{pair.adjacency:8.3f}  {pair.share:9.2f}  {cause} {'--' if pair.is_open else '->'} {effect}{note}"
-        )
+        note = "open" if pair.is_open else ""
+        lines.append(f"{pair.adjacency:8.3f}  {pair.share:5.2f} {note:4}  {cause} -> {effect}")
     return [
         *lines,
         f"({len(pairs) - len(shown)} pairs that are adjacent with a probability below {LEAST_LISTED:g} are not listed)",
-        "adjacent: probability of an edge in either direction; direction: share of it that the direction written has.",
+        "adjacent: probability of an edge in either direction; share: the part of it that this direction has, which",
+        f"is open below {LEAST_SHARE:g}",
     ]
 
 

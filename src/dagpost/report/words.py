@@ -47,16 +47,17 @@ def _bge(model: BGe) -> str:
     chosen = f"; prior {' and '.join(given)} chosen by the user" if given else ""
     return (
         "Linear Gaussian model, parameters integrated out (BGe score); prior mean with the weight of "
-        f"{model.alpha_mu:g} row{'' if model.alpha_mu == 1 else 's'}; degrees of freedom of the Wishart prior: {freedom}{chosen}"
+        f"{model.alpha_mu:g} row{'' if model.alpha_mu == 1 else 's'}; "
+        f"degrees of freedom of the Wishart prior: {freedom}{chosen}"
     )
 
 
 def _erdos_renyi(prior: ErdosRenyi) -> str:
     """Return the Erdős–Rényi prior in words."""
     if prior.probability is not None:
-        return f"Edges independent of each other but for acyclicity, each with probability {prior.probability:g} (Erdős–Rényi)"
+        return f"Edges with probability {prior.probability:g} each, independent but for acyclicity (Erdős–Rényi)"
     per_node = f"{prior.edges_per_node:g} edge{'' if prior.edges_per_node == 1 else 's'} per node"
-    return f"About {per_node} expected, edges independent of each other but for acyclicity (Erdős–Rényi)"
+    return f"About {per_node} expected, edges independent but for acyclicity (Erdős–Rényi)"
 
 
 def _scale_free(prior: ScaleFree) -> str:
@@ -67,7 +68,8 @@ def _scale_free(prior: ScaleFree) -> str:
 def _unknown_density(prior: UnknownDensity) -> str:
     """Return the mixture of densities in words."""
     first, last = min(prior.edges_per_node), max(prior.edges_per_node)
-    return f"Number of edges learnt from the data: from {first:g} to {last:g} per node, {len(prior.edges_per_node)} densities equally probable beforehand"
+    count = len(prior.edges_per_node)
+    return f"Number of edges learnt: {count} equally probable densities from {first:g} to {last:g} edges per node"
 
 
 def _informed(prior: InformedPrior) -> str:
@@ -147,7 +149,7 @@ def described(setting: Any) -> str:
     >>> described(dp.Uniform())
     'Every acyclic graph equally probable (uniform)'
     >>> described("ErdosRenyi(edges_per_node=1.0, probability=None)")
-    'About 1 edge per node expected, edges independent of each other but for acyclicity (Erdős–Rényi)'
+    'About 1 edge per node expected, edges independent but for acyclicity (Erdős–Rényi)'
     """
     if isinstance(setting, str):
         try:

@@ -6,12 +6,12 @@ function pairsTable(rows) {
     element("tr", {}, element("td", {}, what), element("td", { class: "number" }, value)))));
 }
 
-// The mean given a path, and below it the mean over all graphs with its interval.
+// The mean given a path; below it the probability of a path, and the mean over all graphs with its interval.
 function effectLines(row) {
   const out = document.createDocumentFragment();
-  out.append(element("div", {}, givenPath(row) + " given a path"),
-    element("div", { class: "small" }, interval(row) + " overall"),
-    element("div", { class: "small" }, "path " + fixed3(path(row[0], row[1]))));
+  out.append(element("div", {}, signed(row[5]) + " given a path"),
+    ...["path " + fixed3(path(row[0], row[1])), "overall " + signed(row[2]), "[" + signed(row[3]) + ", " + signed(row[4]) + "]"]
+      .map((line) => element("div", { class: "small" }, line)));
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Pictures to save: the graph and the heat map as SVG and PNG, always in the light colours.
-const SVG = "http://www.w3.org/2000/svg";
+const SVG = byId("drawing").namespaceURI;
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 const MARGIN = 20, ROW = 30; // around the drawing; height of a node
 
@@ -13,7 +13,7 @@ function shape(tag, attributes, text) {
 }
 
 function picture(left, top, width, height, title) {
-  const root = shape("svg", { xmlns: SVG, viewBox: [left, top, width, height].map((v) => v.toFixed(1)).join(" "),
+  const root = shape("svg", { viewBox: [left, top, width, height].map((v) => v.toFixed(1)).join(" "),
     width: Math.ceil(width), height: Math.ceil(height), "font-family": FONT });
   root.append(shape("title", {}, title), shape("rect", { x: left, y: top, width, height, fill: colour("--back") }));
   return root;

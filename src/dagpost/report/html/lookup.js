@@ -37,6 +37,4 @@ const signName = content.effects && content.effects.linear ? "sign of the direct
 // Effects: [cause, effect, mean, lower, upper, mean given a path]
 const effects = new Map((content.effects ? content.effects.rows : []).map((row) => [row[0] * d + row[1], row]));
 const effect = (i, j) => effects.get(i * d + j);
-const minus = (text) => text.replaceAll("-", "−");
-const interval = ([, , mean, low, high]) => minus(compact(mean) + " [" + compact(low) + ", " + compact(high) + "]");
-const givenPath = (row) => minus(compact(row[5]));
+const signed = (value) => compact(value).replaceAll("-", "−");

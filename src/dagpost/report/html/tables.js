@@ -56,7 +56,7 @@ function makeTables() {
     "effect; “overall” counts the other graphs as 0, and so does the central interval of " +
     Math.round(100 * content.effects.level) + " %. Listed are paths with probability 0.01 or more.";
   const plain = (name, csv, at) =>
-    ({ name, csv, number: true, value: (row) => row[at], text: (row) => minus(compact(row[at])) });
+    ({ name, csv, number: true, value: (row) => row[at], text: (row) => signed(row[at]) });
   sortedTable(byId("effect-table"), {
     caption: "causal effects", file: "effects.csv", first: 6, rows: content.effects.rows,
     columns: [...causeAndEffect, plain("mean given a path", "mean_given_path", 5), plain("overall mean", "mean", 2),

@@ -20,7 +20,7 @@ function edgeLines(i, j) {
     arrow(j, i) + ": " + fixed3(edge(j, i))];
   if (signOf(i, j)) lines.push(signName + ": " + SIGNS[signOf(i, j)].join(" "));
   const row = effect(i, j);
-  if (row) lines.push("effect of " + names[i] + " on " + names[j] + ": " + givenPath(row) + " given a path");
+  if (row) lines.push("effect of " + names[i] + " on " + names[j] + ": " + signed(row[5]) + " given a path");
   for (const [a, b] of [[i, j], [j, i]]) if (known(a, b)) lines.push(arrow(a, b) + " is " + known(a, b));
   return lines;
 }
