@@ -51,6 +51,7 @@ def content_of(post: Posterior) -> dict[str, Any]:
         "edges": as_integers(p),
         "arrows": np.flatnonzero(settled_directions(p) & (adjacency(p) >= LEAST_PAIR)).tolist(),
         "share": LEAST_SHARE,
+        "signLevel": DECIDED_SIGN,
         "paths": as_integers(post.ancestor_probabilities.to_numpy()),
         "x": layout.x.round(1).tolist(),
         "y": layout.y.round(1).tolist(),

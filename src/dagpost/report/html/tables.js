@@ -29,7 +29,8 @@ function makeTables() {
   byId("share-text").textContent = String(content.share);
   if (content.signs) {
     byId("sign-text").textContent = (content.effects.linear ? "The sign is that of the direct effect, the weight of the edge"
-      : "The sign is that of the causal effect where there is an edge") + "; ± where neither sign has 95 % of the probability.";
+      : "The sign is that of the causal effect where there is an edge") + "; ± where neither sign has " +
+      Math.round(100 * content.signLevel) + " % of the probability.";
   }
   sortedTable(byId("edge-table"), {
     caption: "pairs", file: "pairs.csv", first: 2, rows: ranked,
