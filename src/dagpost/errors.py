@@ -35,6 +35,10 @@ class DataWarning(UserWarning):
     """The input is usable but probably not what was intended."""
 
 
+class TableWarning(DataWarning):
+    """Reading a table left out a column that nobody named, or took a row of numbers as its header."""
+
+
 class CheckpointWarning(UserWarning):
     """A run continues, but not from the requested state or not with the requested checkpoints."""
 

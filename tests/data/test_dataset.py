@@ -74,7 +74,7 @@ def test_nullable_and_boolean_columns_are_accepted():
         (GOOD + 1j, "complex"),
         (GOOD.astype("datetime64[s]"), "dates"),
         (scipy.sparse.csr_matrix(GOOD), "sparse"),
-        ([["a", "b"], ["c", "d"]], "column 'x0', row 1 holds 'a', not a number"),
+        ([["a", "b"], ["c", "d"]], r"columns 'x0', 'x1' hold text, not numbers \(the first: row 1, 'a'\)"),
         ([[1.0, "b"], [2.0, 3.0]], "column 'x1', row 1 holds 'b'"),
         (np.zeros((5, 0)), "no columns"),
     ],

@@ -56,15 +56,16 @@ def test_values_survive_to_the_last_bit(tmp_path):
         ("a,b\n1,2\n3\n", "line 3 has 1 values instead of 2"),
         ("a,b\n1,2\n3,4,5\n", "line 3"),
         ('a,b\n1,"2\n', "quotation mark is never closed"),
-        ("a;b\n1;2\n", "separated by semicolons, not commas"),
-        ("a\tb\n1\t2\n", "separated by tabs, not commas"),
-        ("1,2\n3,4\n", "first row holds numbers"),
-        ('a,b\n"1,5",2\n', "decimal comma"),
+        ("a;b\n1;2\n3\n", "line 3 has 1 values instead of 2"),
+        ("1,2\n3,4\n", "first row holds numbers.*--header.*--no-header"),
+        ('a,b\n"1,5",2\n2.5,3\n', "column 'a', row 1 holds '1,5', a decimal comma"),
+        ('a,b\n"1,234",2\n"2,345",3\n', "column 'a', row 1 holds '1,234', a decimal comma"),
+        ("a;b\n1.234,5;2\n2.345,6;3\n", "column 'a', row 1 holds '1.234,5', not a number"),
         ("a,b\n1,x\n", "column 'b', row 1 holds 'x'"),
         ("a,b\n1,\n", "column 'b' has 1 missing value"),
         ("a,a\n1,2\n", "'a' stands for two columns"),
-        ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
-        ("ä,b\n1,2\n".encode("latin-1"), "line 1 is not UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2 is not UTF-16"),
+        ("ä,b\n1,2\n\x02,3\n".encode("latin-1"), r"control character U\+0002 in line 3"),
         (b"a,b\n1,2\n\x00,3\n", "NUL byte in line 3"),
     ],
 )
@@ -110,8 +111,6 @@ def test_other_ways_a_file_can_be_wrong(tmp_path):
     for name, content, message in [
         ("t.csv.gz", bytes(damaged), "cannot be read"),
         ("t.csv", b"a,b\n1," + b"9" * 200_000 + b"\n", "not a text table"),
-        ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "UTF-16"),
-        ("t.csv", b"a|b\n1|2\n", "separated by bars"),
         ("t.csv", b"a,b\n1,5,2,5\n", "4 values for 2 names"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -7,7 +7,7 @@ sets, so that a GPU can process them at once.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,10 +16,16 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dagpost.data.dataset import Dataset
+from dagpost.data.problems import (
+    DEPENDENT,
+    constant_columns,
+    describe_constant,
+    describe_duplicates,
+    duplicate_columns,
+    list_names,
+    raise_problems,
+)
 from dagpost.errors import DataWarning, InputError, printable
-
-DEPENDENT = 1e-12
-"""A column is linearly dependent if the others leave less than this share of its variance unexplained."""
 
 NEARLY_CONSTANT = 1e-7
 """A column whose standard deviation is below this share of its largest value is rejected: scatter matrices would lose
@@ -29,8 +35,8 @@ all digits to the offset."""
 def check_for_inference(data: Dataset) -> Dataset:
     """Check that the data are suitable for structure learning.
 
-    Constant, nearly constant, duplicated and linearly dependent columns are errors that name the column. Fewer rows
-    than columns, and very different scales, are warnings.
+    Constant, nearly constant, duplicated and linearly dependent columns are problems; one error lists them all and
+    names the columns. Fewer rows than columns, and very different scales, are warnings.
 
     Parameters
     ----------
@@ -43,13 +49,17 @@ def check_for_inference(data: Dataset) -> Dataset:
         The same data.
     """
     n, d = data.observations, data.nodes
+    problems = []
     if d < 2:
-        raise InputError(f"the table has 1 column ('{printable(data.names[0])}'): a graph needs at least 2")
+        problems.append(f"the table has 1 column ('{printable(data.names[0])}'): a graph needs at least 2")
     if n < 2:
-        raise InputError(f"the table has {n} row(s): structure learning needs at least 2, better 100")
-    _check_size(data)
-    _check_variation(data)
-    _check_dependence(data)
+        problems.append(f"the table has {n} row(s): structure learning needs at least 2, better 100")
+    raise_problems(problems)
+    large = _too_large(data)
+    fixed, described = _without_variation(data, large)
+    usable = [j for j in range(d) if j not in large and j not in fixed]
+    raise_problems([*large.values(), *described, *_dependence(data, usable)])
+    _warn_of_scales(data)
     if n < d:
         warnings.warn(
             f"{n} rows for {d} columns: the posterior will be wide and depend strongly on the priors",
@@ -59,41 +69,58 @@ def check_for_inference(data: Dataset) -> Dataset:
     return data
 
 
-def _check_size(data: Dataset) -> None:
-    """Raise an error for a column whose sum of squares would overflow."""
+def _too_large(data: Dataset) -> dict[int, str]:
+    """Return the columns whose sum of squares would overflow, with a description each."""
     limit = np.sqrt(np.finfo(np.float64).max / max(data.observations, 1)) / 4
     largest = np.abs(data.values).max(axis=0)
-    for name, value in zip(data.names, largest):
-        if value > limit:
-            raise InputError(
-                f"column '{printable(name)}' reaches {value:.1e}, whose square overflows: rescale the column"
-            )
+    return {
+        j: f"column '{printable(data.names[j])}' reaches {value:.1e}, whose square overflows: rescale the column"
+        for j, value in enumerate(largest)
+        if value > limit
+    }
 
 
-def _check_variation(data: Dataset) -> None:
-    """Raise an error for a column that is (nearly) constant where it is not intervened on; warn of different scales."""
+def _without_variation(data: Dataset, skipped: Mapping[int, str]) -> tuple[set[int], list[str]]:
+    """Return the columns that are (nearly) constant where they are not intervened on, and a description of them."""
     free = ~data.intervened
-    deviations = np.empty(data.nodes)
+    constant = [j for j in constant_columns(data.values, free) if j not in skipped]
+    value = data.values[free.argmax(axis=0), np.arange(data.nodes)]
+    problems = describe_constant(value, data.names, constant)
+    fixed = set(constant)
     for j, name in enumerate(data.names):
-        values = data.values[free[:, j], j]
-        shown = printable(name)
-        if len(values) == 0:
-            raise InputError(
-                f"node '{shown}' was intervened on in every row, so nothing can be learnt about its parents: "
-                "add rows without an intervention on it, or drop the column"
-            )
-        if len(values) == 1:
-            raise InputError(f"node '{shown}' was intervened on in all rows but one: add rows, or drop the column")
-        if (values == values[0]).all():
-            raise InputError(f"column '{shown}' is constant (value {values[0]:g}): drop it or check the file")
-        deviations[j] = values.std()
-        if not deviations[j] > 0:
-            raise InputError(f"column '{shown}' has values too small to square ({values[0]:.1e}): rescale the column")
-        if deviations[j] < NEARLY_CONSTANT * np.abs(values).max():
-            raise InputError(
-                f"column '{shown}' is nearly constant (it varies by {deviations[j]:.1e} around "
-                f"{values.mean():g}): drop it or subtract its offset"
-            )
+        if j in fixed or j in skipped:
+            continue
+        problem = _variation_problem(data.values[free[:, j], j], printable(name))
+        if problem is not None:
+            fixed.add(j)
+            problems.append(problem)
+    return fixed, problems
+
+
+def _variation_problem(values: np.ndarray, shown: str) -> str | None:
+    """Return why the values of a column, where it is not intervened on, do not suffice; None if they do."""
+    if len(values) == 0:
+        return (
+            f"node '{shown}' was intervened on in every row, so nothing can be learnt about its parents: "
+            f"add rows without an intervention on it, or leave the column out (--drop '{shown}')"
+        )
+    if len(values) == 1:
+        return f"node '{shown}' was intervened on in all rows but one: add rows, or leave it out (--drop '{shown}')"
+    deviation = values.std()
+    if not deviation > 0:
+        return f"column '{shown}' has values too small to square ({values[0]:.1e}): rescale the column"
+    if deviation < NEARLY_CONSTANT * np.abs(values).max():
+        return (
+            f"column '{shown}' is nearly constant (it varies by {deviation:.1e} around {values.mean():g}): "
+            f"leave it out (--drop '{shown}') or subtract its offset"
+        )
+    return None
+
+
+def _warn_of_scales(data: Dataset) -> None:
+    """Warn of columns with very different scales."""
+    free = ~data.intervened
+    deviations = np.array([data.values[free[:, j], j].std() for j in range(data.nodes)])
     small, large = int(deviations.argmin()), int(deviations.argmax())
     if deviations[large] > 1e6 * deviations[small]:
         warnings.warn(
@@ -104,31 +131,26 @@ def _check_variation(data: Dataset) -> None:
         )
 
 
-def _check_dependence(data: Dataset) -> None:
-    """Raise an error for columns that are identical or linear combinations of others."""
-    values = data.values
-    centred = values - values.mean(axis=0)
+def _dependence(data: Dataset, usable: Sequence[int]) -> list[str]:
+    """Return the problems of usable columns that are copies or linear combinations of others."""
+    names, values = [data.names[j] for j in usable], data.values[:, usable]
+    duplicates = duplicate_columns(values)
+    problems = describe_duplicates(names, duplicates)
+    copies = {one.column for one in duplicates}
+    left = [j for j in range(len(usable)) if j not in copies]
+    if data.observations <= data.nodes or len(left) < 2:
+        return problems  # with so few rows always dependent; the caller warns
+    centred = values[:, left] - values[:, left].mean(axis=0)
     scaled = centred / np.sqrt((centred**2).sum(axis=0))
-    correlation = scaled.T @ scaled
-    for i, j in zip(*np.nonzero(np.triu(np.abs(correlation) > 1 - 1e-9, 1))):
-        a, b = printable(data.names[i]), printable(data.names[j])
-        if (values[:, i] == values[:, j]).all():
-            raise InputError(f"columns '{a}' and '{b}' are identical: drop one")
-        if data.observations > 2 and np.abs(scaled[:, i] - np.sign(correlation[i, j]) * scaled[:, j]).max() < np.sqrt(
-            DEPENDENT
-        ):
-            raise InputError(f"columns '{a}' and '{b}' are the same up to scale and offset: drop one")
-    if data.observations <= data.nodes:
-        return  # always dependent; the caller warns
-    _, pivots, rank, _ = lapack.dpstrf(correlation, tol=DEPENDENT, lower=1)  # pyright: ignore
-    if rank == data.nodes:
-        return
+    _, pivots, rank, _ = lapack.dpstrf(scaled.T @ scaled, tol=DEPENDENT, lower=1)  # pyright: ignore
     pivots = pivots - 1
-    culprit, basis = int(pivots[rank]), pivots[:rank]
-    weights = np.linalg.lstsq(scaled[:, basis], scaled[:, culprit], rcond=None)[0]
-    involved = sorted(int(i) for i in basis[np.abs(weights) > 1e-6])
-    shown = ", ".join(f"'{printable(data.names[i])}'" for i in involved[:5]) + (", …" if len(involved) > 5 else "")
-    raise InputError(f"column '{printable(data.names[culprit])}' is a linear combination of {shown}: drop one of them")
+    basis = pivots[:rank]
+    for culprit in pivots[rank:]:
+        weights = np.linalg.lstsq(scaled[:, basis], scaled[:, culprit], rcond=None)[0]
+        involved = [names[left[i]] for i in sorted(basis[np.abs(weights) > 1e-6])]
+        name = printable(names[left[culprit]])
+        problems.append(f"column '{name}' is a linear combination of {list_names(involved)}: drop one of them")
+    return problems
 
 
 def check_same_shape(data: Sequence[Dataset], seeds: Sequence[int]) -> None:

@@ -5,9 +5,7 @@ Names and values are checked once, when the dataset is created; names are never 
 
 from __future__ import annotations
 
-import decimal
 import hashlib
-import numbers
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,42 +15,62 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dagpost.data.problems import raise_problems
 from dagpost.data.targets import are_targets, target_mask
+from dagpost.data.values import frame_values, numeric_matrix, value_problems
 from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
 UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that names must not contain: control, formatting, surrogates, line and paragraph breaks."""
 
+MOST_PROBLEMS = 4
+"""Number of bad names that one message lists."""
+
 
 def check_names(names: Sequence[object], count: int) -> tuple[str, ...]:
-    """Return the names as strings, or raise an error that names the one that is empty, unprintable or ambiguous."""
+    """Return the names as strings, or raise an error that names those that are empty, unprintable or ambiguous."""
+    texts = _as_texts(names, count)
+    raise_problems(_name_problems(texts))
+    return texts
+
+
+def _as_texts(names: Sequence[object], count: int) -> tuple[str, ...]:
+    """Return the names as strings, or raise an error if there is not one for each column."""
     if isinstance(names, str):
         raise InputError(f"names={names!r}: give one name for each column, not a single string")
-    names = tuple(names)
     texts = tuple("" if name is None or name != name else str(name) for name in names)
     if len(texts) != count:
         raise InputError(f"{len(texts)} names for {count} columns: give one name for each column")
+    return texts
+
+
+def _name_problems(texts: Sequence[str]) -> list[str]:
+    """Return a problem for each name that is empty, unprintable or ambiguous."""
+    problems = []
     seen: dict[str, str] = {}
     for position, text in enumerate(texts):
         if not text.strip():
-            raise InputError(f"column {position + 1} has an empty name: give it one")
+            problems.append(f"column {position + 1} has an empty name: give it one")
+            continue
         bad = next((c for c in text if unicodedata.category(c) in UNPRINTABLE), None)
         if bad is not None:
             kind = "control character" if unicodedata.category(bad) == "Cc" else "invisible character"
-            raise InputError(
+            problems.append(
                 f"the name of column {position + 1}, '{printable(text)}', holds the {kind} U+{ord(bad):04X}: rename it"
             )
         normal = unicodedata.normalize("NFKC", text).strip()
-        if normal in seen:
-            if seen[normal] == text:
-                raise InputError(f"the name '{printable(text)}' stands for two columns: rename one")
-            raise InputError(
+        if seen.get(normal) == text:
+            problems.append(f"the name '{printable(text)}' stands for two columns: rename one")
+        elif normal in seen:
+            problems.append(
                 f"the names '{printable(seen[normal])}' and '{printable(text)}' look the same "
                 "(they are equal after Unicode normalisation): rename one"
             )
         seen[normal] = text
-    return texts
+    if len(problems) > MOST_PROBLEMS:
+        problems[MOST_PROBLEMS:] = [f"{len(problems) - MOST_PROBLEMS} more names have such problems: rename them"]
+    return problems
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,6 +102,9 @@ class Dataset:
         that in row n node j was set by an intervention, so the row carries no information about the parents of j.
     scaling
         Standardisation that was applied to the values, if any.
+    notes
+        What reading the table found out or left out, one line each, such as "separated by semicolons". `dagpost.fit`
+        records them under the assumption "table"; they are not part of the fingerprint.
 
     Examples
     --------
@@ -95,20 +116,22 @@ class Dataset:
     names: tuple[str, ...] = ()
     intervened: Mask = field(default=None)  # type: ignore[assignment]
     scaling: Scaling | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self):
         names = () if self.names is None else self.names if isinstance(self.names, str) else tuple(self.names)
         if isinstance(self.values, pd.DataFrame):
-            values = _frame_values(self.values)
-            names = names or tuple(_column_names(self.values))
+            names = names or _column_names(self.values)
+            values, faults = frame_values(self.values)
         else:
-            values = numeric_matrix(self.values)
+            values, faults = numeric_matrix(self.values)
         if values.shape[1] == 0:
             raise InputError("the table has no columns")
-        names = check_names(names or [f"x{j}" for j in range(values.shape[1])], values.shape[1])
-        _check_finite(values, names)
-        intervened = _mask(self.intervened, values.shape, names)
-        for name, value in (("values", values), ("names", names), ("intervened", intervened)):
+        names = _as_texts(names or [f"x{j}" for j in range(values.shape[1])], values.shape[1])
+        raise_problems(_name_problems(names) + value_problems(values, names, faults))
+        intervened = intervention_mask(self.intervened, values.shape, names)
+        checked = {"values": values, "names": names, "intervened": intervened, "notes": tuple(self.notes)}
+        for name, value in checked.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
@@ -176,7 +199,7 @@ class Dataset:
         """Return the named columns, in that order."""
         order = [self.names.index(name) for name in names]
         scaling = None if self.scaling is None else Scaling(self.scaling.mean[order], self.scaling.scale[order])
-        return Dataset(self.values[:, order], tuple(names), self.intervened[:, order], scaling)
+        return Dataset(self.values[:, order], tuple(names), self.intervened[:, order], scaling, self.notes)
 
     def with_interventions(self, mask: Any) -> Dataset:
         """Return the same values with another record of interventions.
@@ -207,122 +230,14 @@ class Dataset:
         return np.ascontiguousarray(columns.T), group.reshape(-1)
 
 
-def _column_names(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the checked column names of a frame."""
+def _column_names(frame: pd.DataFrame) -> list[object]:
+    """Return the column names of a frame."""
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError("the table has several header rows: join them into one name for each column")
-    return check_names(list(frame.columns), frame.shape[1])
+    return list(frame.columns)
 
 
-def _frame_values(frame: pd.DataFrame) -> np.ndarray:
-    """Return the values of a frame as float64."""
-    out = np.empty(frame.shape, dtype=np.float64)
-    for j in range(frame.shape[1]):
-        out[:, j] = _numeric_column(frame.iloc[:, j], printable(frame.columns[j]))
-    return out
-
-
-def _numeric_column(column: pd.Series, name: str) -> np.ndarray:
-    """Return a column as float64, or raise an error that names the column and the row."""
-    kind = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
-        raise InputError(f"column '{name}' holds dates: turn it into a number or drop it")
-    if pd.api.types.is_complex_dtype(kind):
-        raise InputError(f"column '{name}' holds complex numbers: give real numbers")
-    if isinstance(kind, pd.CategoricalDtype):
-        raise InputError(f"column '{name}' holds categories: this model needs numbers, recode or drop it")
-    if isinstance(kind, pd.SparseDtype):
-        column = column.sparse.to_dense()
-    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    for row, value in enumerate(column):
-        if value is None or value is pd.NA or value is pd.NaT:
-            raise _missing(name, row, int(column.isna().sum()))
-        if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
-            raise _not_a_number(column, name, row)
-    try:
-        return np.array([float(value) for value in column], dtype=np.float64)
-    except OverflowError:
-        raise InputError(f"column '{name}' holds a number too large for a float: rescale the column") from None
-
-
-def _not_a_number(column: pd.Series, name: str, row: int) -> InputError:
-    """Return the error that names the offending cell.
-
-    A column of a file that contains one word is read as text throughout, so the first text that is not a number counts.
-    """
-    texts = ((i, v) for i, v in enumerate(column) if isinstance(v, str) and not is_number(v))
-    row, value = next(texts, (row, column.iloc[row]))
-    if isinstance(value, str) and _has_decimal_comma(value):
-        return InputError(f"column '{name}', row {row + 1} holds {value!r}: decimal commas; write decimal points")
-    return InputError(
-        f"column '{name}', row {row + 1} holds {printable(value)!r:.40}, not a number: recode the column or drop it"
-    )
-
-
-def is_number(text: str) -> bool:
-    """Return whether the text can be parsed as a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _has_decimal_comma(text: str) -> bool:
-    """Return whether the text is a number written with a decimal comma."""
-    return "," in text and is_number(text.replace(",", ".", 1))
-
-
-def _missing(name: str, row: int, count: int) -> InputError:
-    """Return the error for missing values."""
-    values = "1 missing value" if count == 1 else f"{count} missing values"
-    return InputError(f"column '{name}' has {values}, the first in row {row + 1}: drop those rows or fill them in")
-
-
-def numeric_matrix(values: Any) -> np.ndarray:
-    """Return a new float64 matrix from any array-like of real numbers in rows and columns."""
-    if hasattr(values, "toarray") and hasattr(values, "nnz"):
-        raise InputError("the data are a sparse matrix: give a dense one with .toarray()")
-    if np.ma.is_masked(values):
-        row, column = (int(i[0]) for i in np.nonzero(np.ma.getmaskarray(values)))
-        raise _missing(f"x{column}", row, int(np.ma.getmaskarray(values)[:, column].sum()))
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError("the rows of the data have different lengths: give a rectangular table") from None
-    if array.ndim == 0:
-        raise InputError(f"the data are {type(values).__name__!r}, not a table of rows and columns")
-    if array.ndim != 2:
-        cure = "a single column has no graph" if array.ndim == 1 else "flatten the extra dimensions"
-        raise InputError(f"the data have {array.ndim} dimension(s), not 2 (rows, columns): {cure}")
-    if array.dtype.kind == "V":
-        raise InputError("the data are a structured array: give a pandas frame or a plain matrix")
-    if array.dtype.kind == "c":
-        raise InputError("the data hold complex numbers: give real numbers")
-    if array.dtype.kind in "mM":
-        raise InputError("the data hold dates: turn them into numbers or drop them")
-    if array.dtype.kind in "OUS":
-        array = np.asarray(values, dtype=object)
-        return _frame_values(pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])]))
-    return np.array(array, dtype=np.float64, order="C")
-
-
-def _check_finite(values: np.ndarray, names: tuple[str, ...]) -> None:
-    """Raise an error that names the first missing or infinite value."""
-    if np.isfinite(values).all():
-        return
-    row, column = (int(i[0]) for i in np.nonzero(~np.isfinite(values)))
-    name = printable(names[column])
-    if np.isnan(values[row, column]):
-        raise _missing(name, row, int(np.isnan(values[:, column]).sum()))
-    raise InputError(
-        f"column '{name}' has {int(np.isinf(values[:, column]).sum())} infinite value(s), the first in row {row + 1}: "
-        "drop those rows or cap the values"
-    )
-
-
-def _mask(mask: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
+def intervention_mask(mask: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
     """Return the boolean intervention mask, from a mask, target names or None."""
     if mask is None:
         return np.zeros(shape, dtype=np.bool_)

@@ -1,77 +1,109 @@
-"""Read tables from disk: CSV, TSV and Parquet; text may be gzip-compressed. Errors name the file and the line."""
+"""Read tables from disk: CSV, TSV, Excel and Parquet; text may be gzip-compressed. Errors name file and line."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import os
 import warnings
-import zlib
+import zipfile
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from dagpost._util.files import existing_file
-from dagpost.data.dataset import Dataset, is_number
-from dagpost.errors import DataWarning, InputError, printable
+from dagpost.data.cleaning import are_row_names, as_cleaned, find_labels
+from dagpost.data.dataset import Dataset
+from dagpost.data.formats import (
+    SEPARATOR_NAMES,
+    WHITESPACE,
+    TextFormat,
+    decode_text,
+    find_separator,
+    has_decimal_commas,
+    is_numeric_header,
+    read_bytes,
+    split_rows,
+)
+from dagpost.data.values import is_number
+from dagpost.errors import InputError, TableWarning, printable
 
-
-def read_bytes(file: Path, shown: str, largest: int, cure: str) -> bytes:
-    """Return the content of a file, decompressed if its name ends in .gz; more than `largest` bytes are an error.
-
-    `shown` is the printable name of the file and `cure` the advice for a file that is too large.
-    """
-    try:
-        if file.suffix.lower() == ".gz":
-            with gzip.open(file) as stream:
-                raw = stream.read(largest + 1)
-        else:
-            with open(file, "rb") as stream:
-                raw = stream.read(largest + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{shown}: cannot be read ({error})") from None
-    if len(raw) > largest:
-        raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of text: too large, {cure}")
-    return raw
-
-
-def decode_text(raw: bytes, shown: str, what: str) -> str:
-    """Return UTF-8 bytes as text with normalised line ends; `what` names the expected kind of file in errors."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
-    if raw[:2000].count(b"\x00") * 4 > len(raw[:2000]):
-        raise InputError(f"{shown} is UTF-16 text: save it as UTF-8")
-    if b"\x00" in raw:
-        line = raw[: raw.index(b"\x00")].count(b"\n") + 1
-        raise InputError(f"{shown}: NUL byte in line {line}: the file is damaged or not a {what}")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{shown}: line {line} is not UTF-8 (Latin-1, perhaps): save the file as UTF-8") from None
-    if not text.strip():
-        raise InputError(f"{shown} is empty")
-    return text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
-
+T = TypeVar("T")
 
 LARGEST_BYTES = 2 * 2**30
 """Largest accepted size of a table after decompression; protects against decompression bombs."""
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-"""Separator by file extension."""
+"""Usual separator by file extension."""
+
+KINDS = ".csv, .tsv, .xlsx or .parquet"
+"""Usual extensions, for messages."""
+
+CURE_HEADER = (
+    "add a row with names, or say whether it names the columns: --header if so, "
+    "--no-header for x0, x1, … (header=True or False in Python)"
+)
+
+NUMERIC_HEADER = "the first row, whole numbers, taken as names of the columns (--no-header if it is data)"
 
 
-def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> Dataset:
-    """Read a CSV, TSV or Parquet file whose first row names the columns.
+class Table(NamedTuple):
+    """A table file as it was read.
+
+    Attributes
+    ----------
+    frame
+        Columns that may be numbers or not.
+    notes
+        What was found out or left out, one line each.
+    left_out
+        Names of the columns that were left out.
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    largest_bytes: int = LARGEST_BYTES,
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+    drop: str | Sequence[str] | None = None,
+    missing: str | None = None,
+) -> Dataset:
+    """Read a CSV, TSV, Excel or Parquet file whose first row names the columns.
+
+    Separator, decimal sign and encoding are found out. A first column that counts the rows or holds sample names is
+    left out, and so is one named "id" or "index" that counts the rows. `Dataset.notes` says what was done.
 
     Parameters
     ----------
     path
-        Path of a .csv, .tsv, .txt (tabs) or .parquet file; text may be gzip-compressed (.gz).
+        Path of a .csv, .tsv, .txt, .xlsx (first sheet) or .parquet file; text may be gzip-compressed (.gz).
     largest_bytes
         Largest accepted size after decompression; default 2 GiB.
+    sep
+        Separator of the columns: a character, "tab" or "whitespace".
+    decimal
+        Decimal sign, "." or ",".
+    encoding
+        Encoding of the text, such as "latin-1".
+    header
+        Whether the first row names the columns; False names them x0, x1, … By default it does, unless it holds numbers
+        that may be data, which is an error.
+    drop
+        Columns to leave out: names, "constant" for columns with one value, "duplicate" for columns that repeat an
+        earlier one, equal or up to scale and offset.
+    missing
+        "drop" to leave out rows with missing values; by default they are an error.
 
     Returns
     -------
@@ -82,30 +114,21 @@ def read_table(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES)
     --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("dose,weight\\n1,2\\n3,5\\n")
+    ...     _ = file.write("dose;weight\\n1,5;2\\n3,5;5\\n")
     ...     file.flush()
-    ...     read_table(file.name)
+    ...     data = read_table(file.name)
+    >>> data
     Dataset(2 rows, 2 columns: dose, weight)
+    >>> data.notes
+    ('columns separated by semicolons', 'numbers with a decimal comma')
     """
-    frame = read_frame(path, largest_bytes)
-    return _with_file_name(printable(Path(path).name), lambda: Dataset(frame))
+    table = read_frame(path, TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header), largest_bytes)
+    return with_file_name(path, lambda: as_cleaned(table.frame, None, drop, missing, table.notes, table.left_out))
 
 
-def read_frame(path: str | os.PathLike[str], largest_bytes: int = LARGEST_BYTES) -> pd.DataFrame:
-    """Return a table file as a frame, before checking that its columns are numbers."""
-    file, shown = existing_file(path, "table", ".csv, .tsv or .parquet")
-    suffixes = [s.lower() for s in file.suffixes]
-    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
-    if kind == ".parquet":
-        return _drop_index(_read_parquet(file, shown, largest_bytes), shown)
-    if kind not in SEPARATORS:
-        raise InputError(f"{shown}: unknown kind of table {kind!r}: give a .csv, .tsv or .parquet file")
-    text = decode_text(read_bytes(file, shown, largest_bytes, "use Parquet"), shown, "text table")
-    return _drop_index(_parse(text, SEPARATORS[kind], shown), shown)
-
-
-def _with_file_name(shown: str, read) -> Dataset:
+def with_file_name(path: str | os.PathLike[str], read: Callable[[], T]) -> T:
     """Return `read()`, with the file name prefixed to any InputError."""
+    shown = printable(Path(path).name)
     try:
         return read()
     except InputError as error:
@@ -113,57 +136,135 @@ def _with_file_name(shown: str, read) -> Dataset:
         raise InputError(message if message.startswith(shown) else f"{shown}: {message}") from None
 
 
-def _parse(text: str, separator: str, shown: str) -> pd.DataFrame:
-    """Return a text table as a frame, or raise an error that names the line."""
+def read_frame(
+    path: str | os.PathLike[str],
+    text_format: TextFormat | None = None,
+    largest_bytes: int = LARGEST_BYTES,
+    keep: Collection[str] = (),
+) -> Table:
+    """Return a table file as a frame, before checking that its columns are numbers.
+
+    Parameters
+    ----------
+    path, largest_bytes
+        As in `read_table`.
+    text_format
+        Format of a text table; by default all of it is found out.
+    keep
+        Names of columns that are never left out, such as the column of intervention targets.
+    """
+    text_format = text_format or TextFormat()
+    file, shown = existing_file(path, "table", KINDS)
+    suffixes = [s.lower() for s in file.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
+    if kind == ".parquet":
+        table = Table(_read_parquet(file, shown, largest_bytes))
+    elif kind in (".xlsx", ".xlsm"):
+        text, notes = _read_excel(file, shown, largest_bytes)
+        table = _parse(text, "\t", replace(text_format, sep="\t"), shown)
+        table = table._replace(notes=(*notes, *table.notes))
+    elif kind in SEPARATORS:
+        raw = read_bytes(file, shown, largest_bytes, "use Parquet")
+        text, encoding = decode_text(raw, shown, "text table", text_format.encoding)
+        table = _parse(text, SEPARATORS[kind], text_format, shown)
+        if encoding != "utf-8" and text_format.encoding is None:
+            table = table._replace(notes=(f"text in the encoding {encoding}, not UTF-8", *table.notes))
+    else:
+        raise InputError(f"{shown}: unknown kind of table {kind!r}: give a {KINDS} file")
+    return _without_labels(table, shown, keep)
+
+
+def _without_labels(table: Table, shown: str, keep: Collection[str]) -> Table:
+    """Return the table without columns that count the rows or name the samples; warn if there are any."""
+    labels = find_labels(table.frame, keep)
+    for note in (*(note for note in table.notes if note == NUMERIC_HEADER), *labels.values()):
+        warnings.warn(f"{shown}: {note}", TableWarning, stacklevel=4)
+    kept = [j for j in range(table.frame.shape[1]) if j not in labels]
+    left_out = tuple(str(table.frame.columns[j]) for j in labels)
+    return Table(table.frame.iloc[:, kept], (*table.notes, *labels.values()), left_out)
+
+
+def _parse(text: str, usual: str, text_format: TextFormat, shown: str) -> Table:
+    """Return a text table as a frame, or raise an error that names the line.
+
+    `usual` is the separator that is tried first and needs no note.
+    """
     if text.count('"') % 2:
         raise InputError(f"{shown}: a quotation mark is never closed: the file is truncated or damaged")
-    header = _header(text, separator, shown)
-    _check_row_lengths(text, separator, len(header), shown)
+    notes = []
+    separator = text_format.sep or find_separator(text, usual)
+    if text_format.sep is None and separator != usual:
+        notes.append(f"columns separated by {SEPARATOR_NAMES[separator]}")
+    if separator == WHITESPACE:
+        text, separator = _with_tabs(text), "\t"
+    has_header = text_format.header is not False
+    names = next(csv.reader([text.split("\n", 1)[0]], delimiter=separator))
+    if _check_row_lengths(text, separator, len(names), shown):
+        names = ["", *names]
+    if not has_header:
+        names = [f"x{j}" for j in range(len(names))]
+    body = text.partition("\n")[2] if has_header else text
+    frame = _read_body(body, separator, len(names), text_format.decimal or ".", shown)
+    if text_format.decimal is None and has_decimal_commas(frame):
+        frame = _read_body(body, separator, len(names), ",", shown)
+        notes.append("numbers with a decimal comma")
+    if text_format.header is None and all(is_number(name) for name in names):
+        if not is_numeric_header(names, frame):
+            raise InputError(f"{shown}: the first row holds numbers: {CURE_HEADER}")
+        notes.append(NUMERIC_HEADER)
+    frame.columns = names
+    return Table(frame, tuple(notes))
+
+
+def _with_tabs(text: str) -> str:
+    """Return a table separated by white space as one separated by tabs."""
+    out = io.StringIO()
+    csv.writer(out, delimiter="\t", lineterminator="\n").writerows(split_rows(text, WHITESPACE))
+    return out.getvalue()
+
+
+def _check_row_lengths(text: str, separator: str, width: int, shown: str) -> bool:
+    """Return whether every row has a name of its own before `width` values, as R writes them.
+
+    Other rows of the wrong length are an error; pandas would fill short rows with missing values.
+    """
+    labels: list[str] = []
+    rows, first = 0, None
     try:
-        frame = pd.read_csv(
-            io.StringIO(text), sep=separator, header=None, skiprows=1, skip_blank_lines=True, index_col=False,
-            names=list(range(len(header))), on_bad_lines="error", low_memory=False,
-        )  # fmt: skip
-    except pd.errors.ParserError as error:
-        raise InputError(f"{shown}: {str(error).strip().removeprefix('Error tokenizing data. C error: ')}") from None
-    except pd.errors.EmptyDataError:
-        frame = pd.DataFrame(columns=list(range(len(header))))
-    if len(frame) == 0:
-        raise InputError(f"{shown} has a header but no rows")
-    frame.columns = header
-    return frame
-
-
-def _header(text: str, separator: str, shown: str) -> list[str]:
-    """Return the column names in the first line, or raise an error if it does not look like a header."""
-    line = text.split("\n", 1)[0]
-    header = next(csv.reader([line], delimiter=separator))
-    others = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
-    if len(header) == 1:
-        other = next((s for s in others if s != separator and s in line), None)
-        if other is not None:
-            raise InputError(
-                f"{shown}: columns seem to be separated by {others[other]}, not {others[separator]}: "
-                "save it with the separator of its extension (.csv commas, .tsv tabs)"
-            )
-    if header and all(is_number(cell) for cell in header):
-        raise InputError(f"{shown}: the first row holds numbers: add a row with the names of the columns")
-    return header
-
-
-def _check_row_lengths(text: str, separator: str, width: int, shown: str) -> None:
-    """Raise an error for rows of the wrong length; pandas would fill short rows with missing values."""
-    try:
-        for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=separator), start=1):
+        for number, row in enumerate(split_rows(text, separator), start=1):
+            rows += bool(row)
             if row and len(row) < width:
                 raise InputError(f"{shown}: line {number} has {len(row)} values instead of {width}: is it truncated?")
-            if len(row) > width:
-                raise InputError(
+            if len(row) == width + 1:
+                labels.append(row[0])
+            if len(row) > width and first is None:
+                first = (
                     f"{shown}: line {number} has {len(row)} values for {width} names: "
                     "a name is missing, or numbers are written with commas"
                 )
     except csv.Error as error:
         raise InputError(f"{shown}: not a text table ({error})") from None
+    if first is None:
+        return False
+    if len(labels) == rows - 1 and are_row_names(labels):
+        return True
+    raise InputError(first)
+
+
+def _read_body(body: str, separator: str, width: int, decimal: str, shown: str) -> pd.DataFrame:
+    """Return the rows below the header as a frame with columns 0, 1, …"""
+    try:
+        frame = pd.read_csv(
+            io.StringIO(body), sep=separator, decimal=decimal, header=None, skip_blank_lines=True, index_col=False,
+            names=list(range(width)), on_bad_lines="error", low_memory=False,
+        )  # fmt: skip
+    except pd.errors.ParserError as error:
+        raise InputError(f"{shown}: {str(error).strip().removeprefix('Error tokenizing data. C error: ')}") from None
+    except pd.errors.EmptyDataError:
+        frame = pd.DataFrame()
+    if len(frame) == 0:
+        raise InputError(f"{shown} has a header but no rows")
+    return frame
 
 
 def _read_parquet(file: Path, shown: str, largest: int) -> pd.DataFrame:
@@ -179,17 +280,26 @@ def _read_parquet(file: Path, shown: str, largest: int) -> pd.DataFrame:
     raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of numbers: too large, drop columns or rows")
 
 
-def _drop_index(frame: pd.DataFrame, shown: str) -> pd.DataFrame:
-    """Return the frame without an unnamed first column that only counts the rows; warn if one was dropped."""
-    first = str(frame.columns[0]).strip().lower() if frame.shape[1] > 1 else None
-    if first is None or not (first in ("", "index", "id", "row") or first.startswith("unnamed:")):
-        return frame
-    column = np.asarray(pd.to_numeric(frame.iloc[:, 0], errors="coerce"), dtype=float)
-    if np.array_equal(column, np.arange(len(frame)) + column[0]):
-        warnings.warn(
-            f"{shown}: left out the first column, which only counts the rows",
-            DataWarning,
-            stacklevel=4,
-        )
-        return frame.iloc[:, 1:]
-    return frame
+def _read_excel(file: Path, shown: str, largest: int) -> tuple[str, tuple[str, ...]]:
+    """Return the first sheet of an Excel file as text separated by tabs, and a note if there are others."""
+    try:
+        import openpyxl  # noqa: F401
+    except ImportError:
+        raise InputError(f"{shown}: reading Excel files needs openpyxl: pip install openpyxl") from None
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > largest:
+            raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB unpacked: too large, use Parquet")
+        with pd.ExcelFile(file, engine="openpyxl") as book:
+            sheets = [str(name) for name in book.sheet_names]
+            cells = pd.read_excel(book, header=None, dtype=object, keep_default_na=False, na_values=[""])
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{shown}: not a readable Excel file ({type(error).__name__})") from None
+    cells = cells.dropna(how="all").dropna(how="all", axis=1)
+    if cells.empty:
+        raise InputError(f"{shown}: the first sheet, '{printable(sheets[0])}', is empty")
+    note = f"read the first of {len(sheets)} sheets, '{printable(sheets[0])}'"
+    return cells.to_csv(sep="\t", header=False, index=False), (note,) if len(sheets) > 1 else ()

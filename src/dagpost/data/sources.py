@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dagpost.data.dataset import Dataset, check_names
-from dagpost.data.reading import read_frame, read_table
+from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
+from dagpost.data.dataset import Dataset, check_names, intervention_mask
+from dagpost.data.formats import TextFormat
+from dagpost.data.reading import read_frame, with_file_name
 from dagpost.data.targets import split_targets, target_mask
+from dagpost.data.values import numeric_matrix
 from dagpost.errors import InputError, nearest, printable
 
 
-def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any = None) -> Dataset:
+def as_dataset(
+    data: Any,
+    names: Sequence[str] | None = None,
+    interventions: Any = None,
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+    drop: str | Sequence[str] | None = None,
+    missing: str | None = None,
+) -> Dataset:
     """Return the data as a `Dataset`.
 
     Parameters
@@ -29,22 +43,59 @@ def as_dataset(data: Any, names: Sequence[str] | None = None, interventions: Any
     interventions
         One of: a mask with one entry per value; one entry per row that names the targets (a name, several joined by
         ";" or in a list, or nothing); the name of the column that holds such entries, which is then not a variable;
-        the path of a file with such a column or a mask.
+        the path of a file with such a column or a mask. Masks and entries refer to the table before anything is
+        dropped.
+    sep, decimal, encoding, header
+        Format of a text file, as in `read_table`.
+    drop, missing
+        Columns and rows to leave out, as in `read_table`.
 
     Returns
     -------
     Dataset
         The data with their names and interventions.
     """
+    text_format = TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header)
+    if not isinstance(data, str | os.PathLike):
+        for option in text_format.given:
+            raise InputError(f"{option} is an option for files: leave it out for data in memory")
+        return _convert(data, names, interventions, drop, missing)
+    column = (str(interventions),) if isinstance(interventions, str | os.PathLike) else ()
+    table = read_frame(data, text_format, keep=column)
+    return with_file_name(
+        data, lambda: _convert(table.frame, names, interventions, drop, missing, table.notes, table.left_out)
+    )
+
+
+def _convert(
+    data: Any,
+    names: Sequence[str] | None,
+    interventions: Any,
+    drop: str | Sequence[str] | None,
+    missing: str | None,
+    notes: Sequence[str] = (),
+    left_out: Collection[str] = (),
+) -> Dataset:
+    """Return data in memory as a `Dataset`, with its interventions, and without what is to be dropped."""
     if isinstance(interventions, str | os.PathLike):
         data, interventions = resolve_interventions(data, interventions)
-    if isinstance(data, str) or hasattr(data, "__fspath__"):
-        data = read_table(data)
-    elif not isinstance(data, Dataset):
-        data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
+    if isinstance(data, Dataset):
+        data = data if names is None else replace(data, names=check_names(names, data.nodes))
+        return drop_from(data if interventions is None else data.with_interventions(interventions), drop)
+    if not isinstance(data, pd.DataFrame):
+        if drop is None and missing is None:
+            data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
+            return data if interventions is None else data.with_interventions(interventions)
+        values, faults = numeric_matrix(data)
+        if faults:
+            values = np.asarray(data, dtype=object)
+        data = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
     if names is not None:
-        data = replace(data, names=check_names(names, data.nodes))
-    return data if interventions is None else data.with_interventions(interventions)
+        data = data.set_axis(list(check_names(names, data.shape[1])), axis=1)
+    mask = None
+    if interventions is not None:
+        mask = intervention_mask(interventions, data.shape, tuple(str(name) for name in data.columns))
+    return as_cleaned(data, mask, drop, missing, notes, left_out)
 
 
 def resolve_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[Any, Any]:
@@ -52,21 +103,28 @@ def resolve_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[An
 
     A column of targets is removed from the data.
     """
-    if isinstance(data, str | os.PathLike):
-        data = read_frame(data)
     columns = [str(c) for c in data.columns] if isinstance(data, pd.DataFrame) else []
     if str(source) in columns:
         return split_targets(data, str(source))
     if not Path(source).exists():
         hint = f" ({nearest(str(source), columns)})" if columns else ""
         raise InputError(f"interventions '{printable(source)}': neither a column of the table nor a file{hint}")
-    marks = read_frame(source)
+    marks = read_frame(source).frame
     if marks.shape[1] == 1 and not pd.api.types.is_numeric_dtype(marks.iloc[:, 0].dtype):
         return data, marks.iloc[:, 0]
     return data, marks
 
 
-def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> Dataset:
+def read_conditions(
+    conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+    drop: str | Sequence[str] | None = None,
+    missing: str | None = None,
+) -> Dataset:
     """Combine one table per experimental condition into a `Dataset`.
 
     Parameters
@@ -75,6 +133,10 @@ def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -
         Tables and their intervention targets, such as `{"control.csv": None, "inhibitor.csv": "pmek"}`. A table is a
         path; use a list of pairs instead of a mapping for frames, arrays or Datasets. Targets are None, a name, or
         several names joined by ";" or in a list. All tables need the same columns, in any order.
+    sep, decimal, encoding, header, missing
+        As in `read_table`, for every table.
+    drop
+        As in `read_table`; "constant" and "duplicate" are judged by all rows together.
 
     Returns
     -------
@@ -91,10 +153,15 @@ def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -
     pairs = list(conditions.items()) if isinstance(conditions, Mapping) else list(conditions)
     if not pairs:
         raise InputError("no condition given: give at least one table")
+    text_format = {"sep": sep, "decimal": decimal, "encoding": encoding, "header": header}
     tables: list[Dataset] = []
+    notes: list[str] = []
+    words = [drop] if isinstance(drop, str) else list(drop or ())
+    named = [word for word in words if word not in (CONSTANT, DUPLICATE)]
     for number, (source, targets) in enumerate(pairs):
-        shown = printable(os.path.basename(source)) if isinstance(source, str | os.PathLike) else f"table {number + 1}"
-        table = as_dataset(source)
+        is_file = isinstance(source, str | os.PathLike)
+        shown = printable(os.path.basename(source)) if is_file else f"table {number + 1}"
+        table = as_dataset(source, **(text_format if is_file else {}), drop=named, missing=missing)
         if table.scaling is not None:
             raise InputError(f"{shown} is standardised: combine raw tables, then standardise the whole")
         names = tables[0].names if tables else table.names
@@ -105,11 +172,14 @@ def read_conditions(conditions: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -
         except InputError as error:
             raise InputError(f"{shown}: {error}") from None
         tables.append(table.with_interventions(mask | table.intervened))
-    return Dataset(
+        notes += [f"{shown}: {note}" for note in table.notes]
+    whole = Dataset(
         np.concatenate([table.values for table in tables]),
         tables[0].names,
         np.concatenate([table.intervened for table in tables]),
+        notes=tuple(notes),
     )
+    return drop_from(whole, [word for word in words if word not in named])
 
 
 def _check_columns(table: Dataset, names: tuple[str, ...], shown: str) -> None:

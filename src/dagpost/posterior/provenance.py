@@ -23,7 +23,10 @@ def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Samp
         scaling=None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
         options={name: _plain(value) for name, value in provenance.options.items()},
     )
-    return replace(post, data=data, record=replace(post.record, provenance=provenance))
+    assumptions = dict(post.record.assumptions)
+    if data.notes:
+        assumptions["table"] = "; ".join(data.notes)
+    return replace(post, data=data, record=replace(post.record, provenance=provenance, assumptions=assumptions))
 
 
 def _plain(value: Any) -> Any:

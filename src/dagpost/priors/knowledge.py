@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dagpost._util.files import existing_file
-from dagpost.data.reading import decode_text, read_bytes
+from dagpost.data.formats import decode_text, read_bytes
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import find_cycle
 from dagpost.priors.constraints import Constraints
@@ -301,7 +301,7 @@ def _from_mapping(content: Mapping[Any, Any]) -> Knowledge:
 def _read_toml(path: str | os.PathLike[str]) -> Knowledge:
     """Return the knowledge in a TOML file; errors name the file."""
     file, shown = existing_file(path, "knowledge file", ".toml")
-    text = decode_text(read_bytes(file, shown, LARGEST_BYTES, "shorten the file"), shown, "text file")
+    text, _ = decode_text(read_bytes(file, shown, LARGEST_BYTES, "shorten the file"), shown, "text file")
     try:
         return _from_mapping(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:

@@ -1,6 +1,7 @@
 """The catalogue of bad input, by command and by function: one line with the culprit, exit code 2, nothing written."""
 
 import gzip
+import json
 import os
 import re
 
@@ -63,6 +64,15 @@ TABLES = {
 }
 
 
+MANY = changed(b="x", c=7.0, d=GOOD.a, e=GOOD.a.where(GOOD.index != 3), f=-2 * GOOD.a)
+TABLES["many problems"] = (
+    MANY,
+    "5 problems: column 'b', row 1 holds 'x'.*--drop NAME.*; column 'e' has 1 missing value, .*--missing drop.*"
+    "; column 'c' is constant .*--drop constant.*; columns 'a' and 'd' are identical: .*--drop duplicate"
+    "; columns 'a' and 'f' are the same up to scale",
+)
+
+
 @pytest.mark.parametrize("case", TABLES)
 def test_tables(case, dagpost, tmp_path):
     frame, message = TABLES[case]
@@ -100,11 +110,9 @@ FILES = {
     "header only": (b"a,b\n", "a header but no rows"),
     "truncated row": (b"a,b\n1,2\n3\n", "line 3 has 1 values instead of 2"),
     "truncated quote": (b'a,b\n1,"2\n', "quotation mark is never closed"),
-    "wrong delimiter": (b"a;b\n1;2\n", "separated by semicolons"),
-    "no header": (b"1,2\n3,4\n", "first row holds numbers"),
-    "decimal comma": (b'a,b\n"1,5",2\n', "decimal comma"),
-    "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
-    "Latin-1": ("ä,b\n1,2\n".encode("latin-1"), "line 1 is not UTF-8"),
+    "no header": (b"1,2\n3,4\n", "first row holds numbers.*--no-header"),
+    "commas and points": (b'a,b\n"1,5",2\n2.5,3\n', "a decimal comma: use --decimal ,"),
+    "truncated UTF-16": ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2 is not UTF-16"),
     "NUL": (b"a,b\n1,2\n\x00,3\n", "NUL byte in line 3"),
     "binary": (bytes(range(1, 256)) * 20, "bytes.csv"),
 }
@@ -124,7 +132,7 @@ def test_paths(dagpost, tmp_path, monkeypatch):
     (tmp_path / "folder.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 100_000))
-    monkeypatch.setattr("dagpost.data.reading.read_table.__defaults__", (10_000,))
+    monkeypatch.setattr("dagpost.data.reading.read_frame.__defaults__", (None, 10_000, ()))
     for path, message in [
         ("nowhere.csv", r"nowhere\.csv: no such file"),
         ("folder.csv", "is a folder"),
@@ -142,6 +150,47 @@ def test_byte_order_mark_is_no_fault(dagpost, tmp_path):
     text = GOOD.to_csv(index=False)
     (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert dagpost("exact", "bom.csv").code == 0
+
+
+def test_every_problem_has_the_cure_that_it_names(dagpost, tmp_path):
+    MANY.to_csv("t.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+    drop = ["--drop", "b", "--drop", "constant", "--drop", "duplicate"]
+    ended = dagpost("exact", "t.csv", "--missing", "drop", *drop, "--out", "run")
+    assert_refused(ended, r"1 column \('a'\)", tmp_path / "run")
+    MANY.assign(g=GOOD.b).to_csv("t.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+    ended = dagpost("exact", "t.csv", "--missing", "drop", *drop, "--out", "run", "--json")
+    notes = [
+        "text in the encoding utf-16, not UTF-8",
+        "columns separated by semicolons",
+        "numbers with a decimal comma",
+        "dropped column 'b', as asked",
+        "dropped column 'c': constant or empty",
+        "dropped 1 of 50 rows, which lack values",
+        "dropped column 'd': repeats 'a'",
+        "dropped column 'e': repeats 'a'",
+        "dropped column 'f': repeats 'a' up to scale and offset",
+    ]
+    assert ended.code == 0 and ended.err.split("\n")[: len(notes)] == [f"t.csv: {note}" for note in notes]
+    assert json.loads(ended.out)["assumed"]["table"] == "; ".join(notes)
+    assert dp.load(tmp_path / "run" / "posterior.nc").record.assumptions["table"] == "; ".join(notes)
+    quiet = dagpost("exact", "t.csv", "--missing", "drop", *drop, "--out", "other", "--quiet")
+    assert quiet.code == 0 and quiet.err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--sep", "::"], "sep='::': give one character"),
+        (["--decimal", ";"], "decimal=';': give '.' or ','"),
+        (["--encoding", "latin-99"], "encoding='latin-99': unknown"),
+        (["--drop", "constnat"], "drop='constnat': not a column: did you mean 'constant'"),
+        (["--drop", "a", "--drop", "b", "--drop", "c"], "no column is left"),
+        (["--missing", "impute"], "missing='impute': give \"drop\""),
+        (["--no-header"], "columns 'x0', 'x1', 'x2' hold text"),
+    ],
+)
+def test_reading_options(arguments, message, dagpost, table, tmp_path):
+    assert_refused(dagpost("fit", table, *arguments), message, tmp_path / "run")
 
 
 OPTIONS = {
@@ -237,7 +286,8 @@ def test_intervention_masks(case, dagpost, tmp_path):
 
 ACCEPTED = {
     "few rows": (GOOD[:3].assign(d=[3.0, 1.0, 0.5]), "3 rows for 4 columns"),
-    "an index column": (GOOD.reset_index(), "only counts the rows"),
+    "an index column": (GOOD.reset_index(), "left out the first column 'index', which only counts the rows"),
+    "a counting column": (GOOD.assign(index=range(1, 51)), "left out column 'index', which only counts the rows"),
     "integers": ((10 * GOOD).astype(int), ""),
     "booleans": (changed(b=(GOOD.b > 0).astype(int)), "two values only"),
     "formulas": (GOOD.set_axis(["=cmd()", "<script>", "../x"], axis=1), ""),

@@ -21,7 +21,7 @@ from dagpost import __version__
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.messages import as_json, emit, pair_text, say
-from dagpost.interfaces.cli.options import parse_settings, prepare
+from dagpost.interfaces.cli.options import parse_settings, prepare, read_data
 from dagpost.interfaces.cli.output import CHECKPOINT, PAGE, RESULTS, output_folder, save, write
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class FitOptions:
         Whether to keep the units of the columns.
     interventions
         Column or file that names the nodes intervened on.
+    reading
+        Options of `dagpost.read_table`.
     settings
         Values of `--set`, as "NAME=VALUE".
     seed
@@ -84,6 +86,7 @@ class FitOptions:
     noise: float | None
     raw_units: bool | None
     interventions: str | None
+    reading: dict[str, Any]
     settings: list[str] | None
     seed: int
     out: str
@@ -104,12 +107,11 @@ def run_fit(options: FitOptions) -> None:
     if options.watch and options.quiet:
         raise InputError("--watch and --quiet contradict each other: leave one of them out")
     prepare(options.accelerator)
-    from dagpost.data import as_dataset
     from dagpost.inference.defaults import assume
     from dagpost.inference.fit import fit
     from dagpost.inference.history import History
 
-    data = as_dataset(options.table, interventions=options.interventions)
+    data = read_data(options.table, options.interventions, options.reading, options.quiet)
     assumptions = assume(
         data,
         options.model,
@@ -148,7 +150,7 @@ def run_fit(options: FitOptions) -> None:
                 raise typer.Exit(stop.exit_code) from None  # type: ignore[attr-defined]
             raise
         seconds = time.perf_counter() - began
-        post = post.with_record(assumptions=dict(assumptions.messages))
+        post = post.with_record(assumptions={**post.record.assumptions, **assumptions.messages})
         summary = _summarise(post, options, assumptions, seconds)
         if len(history):
             summary["evolution"] = history.summary(post.names)
@@ -261,7 +263,7 @@ def _summarise(post: Posterior, options: FitOptions, assumptions: Assumptions, s
         "method": assumptions.method,
         "seed": options.seed,
         "standardised": assumptions.data.scaling is not None,
-        "assumed": dict(assumptions.messages),
+        "assumed": dict(post.record.assumptions),
         "graphs": len(post),
         "expected_edges": post.expected_edges,
         "seconds": round(seconds, 3),
@@ -314,6 +316,12 @@ def fit(
     noise: o.Noise = None,
     raw_units: o.RawUnits = None,
     interventions: o.Interventions = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    header: o.Header = None,
+    drop: o.Drop = None,
+    missing: o.Missing = None,
     knowledge: o.Knowledge = None,
     particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or bootstrap resamples.")] = 30,
     draws: o.Draws = 1000,
@@ -353,12 +361,13 @@ def fit(
         "knowledge": knowledge, "particles": particles, "draws": draws, "steps": steps, "precision": precision,
         "max_moves": max_moves, "time_limit": time_limit,
     }  # fmt: skip
+    reading = dict(sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing)
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method=method, noise=noise, raw_units=raw_units,
-            interventions=interventions, settings=set_, seed=seed, out=out, overwrite=overwrite, resume=resume,
-            checkpoint_every=checkpoint_every, accelerator=accelerator, report=report, watch=watch, quiet=quiet,
-            json=json, fit_arguments=fit_arguments,
+            interventions=interventions, reading=reading, settings=set_, seed=seed, out=out, overwrite=overwrite,
+            resume=resume, checkpoint_every=checkpoint_every, accelerator=accelerator, report=report, watch=watch,
+            quiet=quiet, json=json, fit_arguments=fit_arguments,
         )
     )  # fmt: skip
 
@@ -378,6 +387,12 @@ def exact(
     noise: o.Noise = None,
     raw_units: o.RawUnits = None,
     interventions: o.Interventions = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    header: o.Header = None,
+    drop: o.Drop = None,
+    missing: o.Missing = None,
     knowledge: o.Knowledge = None,
     draws: o.Draws = 1000,
     seed: o.Seed = 0,
@@ -394,10 +409,11 @@ def exact(
     Has the defaults of `dagpost fit` and writes the same files.
     """
     fit_arguments = {"knowledge": knowledge, "draws": draws, "memory_limit": memory_limit}
+    reading = dict(sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing)
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method="exact", noise=noise, raw_units=raw_units,
-            interventions=interventions, settings=set_, seed=seed, out=out, overwrite=overwrite, report=report,
-            quiet=quiet, json=json, fit_arguments=fit_arguments,
+            interventions=interventions, reading=reading, settings=set_, seed=seed, out=out, overwrite=overwrite,
+            report=report, quiet=quiet, json=json, fit_arguments=fit_arguments,
         )
     )  # fmt: skip

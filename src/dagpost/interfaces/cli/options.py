@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated, Any
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dagpost._util.compiled import user_cache
-from dagpost.errors import InputError, nearest
+from dagpost.errors import InputError, TableWarning, nearest, printable
+from dagpost.interfaces.cli.messages import say
+
+if TYPE_CHECKING:
+    from dagpost.data import Dataset
 
 
 def prepare(accelerator: str | None = None) -> None:
@@ -71,7 +78,22 @@ def _words(*words: str) -> Any:
     return lambda incomplete: [w for w in words if w.startswith(incomplete)]
 
 
-Table = Annotated[str, typer.Argument(help="Table (.csv, .tsv, .parquet) with column names in its first row.")]
+Table = Annotated[str, typer.Argument(help="Table (.csv, .tsv, .xlsx, .parquet) with column names in its first row.")]
+Sep = Annotated[str | None, typer.Option(help="Separator of the columns: a character, tab or whitespace [found out]")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal sign, . or , [found out]")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of the text, such as latin-1 [found out]")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the first row names the columns, where it holds numbers."),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Column to leave out; 'constant' or 'duplicate' for all such; repeatable."),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(help="drop: leave out rows with missing values [an error]", autocompletion=_words("drop")),
+]
 Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
     str | None, typer.Option("--model", help=f"{', '.join(MODELS)} [bge]", autocompletion=_words(*MODELS))
@@ -114,6 +136,28 @@ Settings = Annotated[
         help="Setting of the method; model.NAME for the model, prior.NAME for the prior; repeatable.",
     ),
 ]
+
+
+def read_data(table: str, interventions: str | None, reading: Mapping[str, Any], quiet: bool) -> Dataset:
+    """Return the table, and print what reading found out and left out.
+
+    Parameters
+    ----------
+    table, interventions
+        Path of the table; column or file that names the nodes intervened on.
+    reading
+        Options of `dagpost.read_table`.
+    quiet
+        Whether to print nothing.
+    """
+    from dagpost.data import as_dataset
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)  # their texts are among the notes
+        data = as_dataset(table, interventions=interventions, **reading)
+    for note in data.notes:
+        say(f"{printable(Path(table).name)}: {note}", quiet)
+    return data
 
 
 def parse_settings(given: list[str] | None) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,204 @@
+"""Numbers of a table: convert columns of any kind to float64, and describe all that are no finite numbers."""
+
+from __future__ import annotations
+
+import decimal
+import numbers
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dagpost.data.problems import (
+    CURE_COLUMN,
+    CURE_MISSING,
+    columns_phrase,
+    constant_columns,
+    describe_constant,
+    describe_duplicates,
+    duplicate_columns,
+)
+from dagpost.errors import InputError, printable
+
+
+class Fault(NamedTuple):
+    """Why a column cannot be used.
+
+    Attributes
+    ----------
+    kind
+        Key of `DESCRIPTIONS`.
+    row
+        First row with the fault.
+    cell
+        The offending value.
+    rows
+        Number of rows with the fault.
+    """
+
+    kind: str
+    row: int = 0
+    cell: Any = None
+    rows: int = 1
+
+
+DESCRIPTIONS = {
+    "dates": ("holds dates", "hold dates", f"turn into numbers, {CURE_COLUMN}"),
+    "complex": ("holds complex numbers", "hold complex numbers", "give real numbers"),
+    "categories": ("holds categories", "hold categories", f"the models need numbers, {CURE_COLUMN}"),
+    "large": ("holds a number too large for a float", "hold numbers too large for a float", "rescale"),
+    "decimal": (
+        "",
+        "hold decimal commas",
+        'use --decimal , (decimal="," in Python), or write points and no thousands separators',
+    ),
+    "text": ("", "hold text, not numbers", CURE_COLUMN),
+    "empty": ("is empty", "are empty", "leave out (--drop constant)"),
+    "missing": ("", "have missing values", CURE_MISSING),
+    "infinite": ("", "have infinite values", "drop those rows or cap the values"),
+}
+"""Wording for one column and for several, and the cure, by kind of fault."""
+
+
+def is_number(text: str) -> bool:
+    """Return whether the text can be parsed as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Return whether the text is a number written with a decimal comma."""
+    return "," in text and is_number(text.replace(",", ".", 1))
+
+
+def frame_values(frame: pd.DataFrame) -> tuple[np.ndarray, dict[int, Fault]]:
+    """Return the values of a frame as float64, and the faults by column; columns that are no numbers become NaN."""
+    out = np.full(frame.shape, np.nan)
+    faults: dict[int, Fault] = {}
+    for j in range(frame.shape[1]):
+        column = _numeric_column(frame.iloc[:, j])
+        if isinstance(column, Fault):
+            faults[j] = column
+        else:
+            out[:, j] = column
+    return out, faults
+
+
+def _numeric_column(column: pd.Series) -> np.ndarray | Fault:
+    """Return a column as float64 with NaN for missing values, or its fault."""
+    kind = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        return Fault("dates")
+    if pd.api.types.is_complex_dtype(kind):
+        return Fault("complex")
+    if isinstance(kind, pd.CategoricalDtype):
+        return Fault("categories")
+    if isinstance(kind, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    for row, value in enumerate(column):
+        if not _is_missing(value) and not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
+            return _text_fault(column, row)
+    try:
+        return np.array([np.nan if _is_missing(value) else float(value) for value in column], dtype=np.float64)
+    except OverflowError:
+        return Fault("large")
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether the value is None, NA or NaT; NaN is a float and passes through."""
+    return value is None or value is pd.NA or value is pd.NaT
+
+
+def _text_fault(column: pd.Series, row: int) -> Fault:
+    """Return the fault with the offending cell.
+
+    A column of a file that contains one word is read as text throughout, so the first text that is not a number counts.
+    """
+    texts = ((i, v) for i, v in enumerate(column) if isinstance(v, str) and not is_number(v))
+    row, value = next(texts, (row, column.iloc[row]))
+    return Fault("decimal" if isinstance(value, str) and has_decimal_comma(value) else "text", row, value)
+
+
+def value_problems(values: np.ndarray, names: Sequence[str], faults: dict[int, Fault]) -> list[str]:
+    """Return what keeps the values from being used, one text per kind of fault, each with its cure.
+
+    Constant and duplicate columns are listed only beside other faults: data may hold them until inference.
+    """
+    found = list(faults.items())
+    numeric = [j for j in range(values.shape[1]) if j not in faults]
+    for j in numeric:
+        infinite, missing = np.isinf(values[:, j]), np.isnan(values[:, j])
+        if infinite.any():
+            found.append((j, Fault("infinite", int(infinite.argmax()), rows=int(infinite.sum()))))
+        if missing.any():
+            kind = "empty" if missing.all() and len(missing) > 1 else "missing"
+            found.append((j, Fault(kind, int(missing.argmax()), rows=int(missing.sum()))))
+    problems = []
+    for kind in DESCRIPTIONS:
+        columns = [(names[j], fault) for j, fault in sorted(found, key=lambda one: one[0]) if fault.kind == kind]
+        if columns:
+            problems.append(_describe(kind, [name for name, _ in columns], [fault for _, fault in columns]))
+    if not problems or len(values) == 0:
+        return problems
+    faulty = {j for j, _ in found}
+    constant = constant_columns(values)
+    whole = [j for j in numeric if j not in faulty and j not in constant]
+    problems += describe_constant(_first_values(values), names, constant)
+    return problems + describe_duplicates([names[j] for j in whole], duplicate_columns(values[:, whole]))
+
+
+def _first_values(values: np.ndarray) -> np.ndarray:
+    """Return the first value of each column that is not missing."""
+    return values[(~np.isnan(values)).argmax(axis=0), np.arange(values.shape[1])]
+
+
+def _describe(kind: str, names: Sequence[str], faults: Sequence[Fault]) -> str:
+    """Return the problem of all columns with one kind of fault."""
+    singular, plural, cure = DESCRIPTIONS[kind]
+    first = faults[0]
+    row = first.row + 1
+    if kind in ("text", "decimal"):
+        cell = f"{printable(first.cell)!r:.40}"
+        if len(faults) == 1:
+            what = f"{cell}, not a number" if kind == "text" else f"{cell}, a decimal comma"
+            return f"column '{printable(names[0])}', row {row} holds {what}: {cure}"
+        plural += f" (the first: row {row}, {cell})"
+    elif kind == "missing":
+        singular = f"has {first.rows} missing value{'s' * (first.rows > 1)}, the first in row {row}"
+        plural += f" ({sum(fault.rows for fault in faults)} in all)"
+    elif kind == "infinite":
+        singular = f"has {first.rows} infinite value(s), the first in row {row}"
+        plural += f" ({sum(fault.rows for fault in faults)} in all)"
+    return f"{columns_phrase(names, singular, plural)}: {cure}"
+
+
+def numeric_matrix(values: Any) -> tuple[np.ndarray, dict[int, Fault]]:
+    """Return a new float64 matrix from any array-like of real numbers in rows and columns, and the faults by column."""
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputError("the data are a sparse matrix: give a dense one with .toarray()")
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biuf":
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError("the rows of the data have different lengths: give a rectangular table") from None
+    if array.ndim == 0:
+        raise InputError(f"the data are {type(values).__name__!r}, not a table of rows and columns")
+    if array.ndim != 2:
+        cure = "a single column has no graph" if array.ndim == 1 else "flatten the extra dimensions"
+        raise InputError(f"the data have {array.ndim} dimension(s), not 2 (rows, columns): {cure}")
+    if array.dtype.kind == "V":
+        raise InputError("the data are a structured array: give a pandas frame or a plain matrix")
+    if array.dtype.kind == "c":
+        raise InputError("the data hold complex numbers: give real numbers")
+    if array.dtype.kind in "mM":
+        raise InputError("the data hold dates: turn them into numbers or drop them")
+    if array.dtype.kind in "OUS":
+        return frame_values(pd.DataFrame(np.asarray(values, dtype=object)))
+    return np.array(array, dtype=np.float64, order="C"), {}
