@@ -40,6 +40,14 @@ def test_the_plan_is_said_beforehand():
     assert "DiBS with 30 particles" in Auto().plan(problem("mlp"))
 
 
+@pytest.fixture(autouse=True)
+def usual_ctrl_c():
+    """Test processes may ignore SIGINT; a person's do not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_at(batch):
     calls = 0
 

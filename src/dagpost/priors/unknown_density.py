@@ -45,6 +45,8 @@ class UnknownDensity(GraphPrior):
     decomposes: ClassVar[bool] = False
 
     def __post_init__(self):
+        if isinstance(self.edges_per_node, int | float):
+            object.__setattr__(self, "edges_per_node", (self.edges_per_node,))
         if not self.edges_per_node:
             raise InputError("edges_per_node=(): name at least one density")
         for density in self.edges_per_node:

@@ -331,6 +331,10 @@ def accuracy(tables: Tables) -> str:
     return table(["", *headings, "seconds", "data sets for each d"], lines)
 
 
+def _one(rows: Iterable[Row]) -> Row:
+    return next(iter(rows))
+
+
 def foreign_networks(tables: Tables) -> str:
     """Return a table of E-SHD and AUROC on networks from the literature: the defaults and their rivals."""
     rows, lines = tables.benchmark("foreign_networks"), []
@@ -340,9 +344,9 @@ def foreign_networks(tables: Tables) -> str:
         own = list(matching(rows, {"network": network, "rows": n}))
         cells = []
         for model, prior in ways:
-            run = next(matching(own, {"method": "auto", "model": model, "prior": prior}))
+            run = _one(matching(own, {"method": "auto", "model": model, "prior": prior}))
             cells.append(f"{run['eshd']:.0f} / {run['auroc']:.2f}")
-        pc, correlation = (next(matching(own, {"method": method})) for method in ("pc", "correlation"))
+        pc, correlation = (_one(matching(own, {"method": method})) for method in ("pc", "correlation"))
         empty = own[0]["true_edges"]
         best = f"{pc['eshd']:.0f} / {pc['auroc']:.2f}", empty, f"{correlation['auroc']:.2f}"
         lines.append([f"{network} ({own[0]['nodes']})", n, *cells, *best])
@@ -359,7 +363,7 @@ def foreign_counts(tables: Tables) -> str:
     for run in matching(rows, {"method": "auto", "model": "bge", "prior": "unknown-density"}):
         count += 1
         same = list(matching(rows, {"network": run["network"], "rows": run["rows"]}))
-        pc, correlation = (next(matching(same, {"method": method})) for method in ("pc", "correlation"))
+        pc, correlation = (_one(matching(same, {"method": method})) for method in ("pc", "correlation"))
         found = (run["eshd"] < run["true_edges"], run["eshd"] < pc["eshd"], run["auroc"] > correlation["auroc"])
         for cases, better in zip(worse.values(), found):
             if not better:

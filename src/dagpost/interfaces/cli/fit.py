@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dagpost import __version__
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.messages import as_json, emit, pair_text, say
+from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import parse_settings, prepare, read_data
 from dagpost.interfaces.cli.output import CHECKPOINT, PAGE, RESULTS, output_folder, save, write
+from dagpost.interfaces.cli.summary import summarise, summary_text
 
 if TYPE_CHECKING:
     from dagpost.inference.defaults import Assumptions
@@ -42,9 +42,6 @@ OVERRIDES = {
 
 WITH_CALLBACK = ("auto", "dibs", "dibs-paper")
 """Methods that take a callback."""
-
-LONG_COMPILING = 5.0
-"""Seconds of compiling from which on the summary mentions them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,10 +148,10 @@ def run_fit(options: FitOptions) -> None:
             raise
         seconds = time.perf_counter() - began
         post = post.with_record(assumptions={**post.record.assumptions, **assumptions.messages})
-        summary = _summarise(post, options, assumptions, seconds)
+        summary = summarise(post, Path(options.table).name, assumptions, options.seed, seconds)
         if len(history):
             summary["evolution"] = history.summary(post.names)
-        text = _summary_text(summary)
+        text = summary_text(summary)
         written = save(post, folder, summary, text)
         unfinished = _is_unfinished(post) and (folder / CHECKPOINT).exists()
         if not unfinished:
@@ -249,49 +246,6 @@ def _assumptions_text(assumptions: Assumptions) -> str:
     """Return the defaults in use, and the options that change them."""
     lines = [f"  {topic:8} {text}  [{OVERRIDES[topic]}]" for topic, text in assumptions.messages.items()]
     return "\n".join(["assumptions, with the options that change them in brackets:", *lines])
-
-
-def _summarise(post: Posterior, options: FitOptions, assumptions: Assumptions, seconds: float) -> dict[str, Any]:
-    """Return the content of summary.json."""
-    return {
-        "dagpost": __version__,
-        "table": Path(options.table).name,
-        "rows": assumptions.data.observations,
-        "names": list(post.names),
-        "model": repr(assumptions.model),
-        "prior": repr(assumptions.prior),
-        "method": assumptions.method,
-        "seed": options.seed,
-        "standardised": assumptions.data.scaling is not None,
-        "assumed": dict(post.record.assumptions),
-        "graphs": len(post),
-        "expected_edges": post.expected_edges,
-        "seconds": round(seconds, 3),
-        "info": dict(post.info),
-        "pairs": post.pair_table().to_dict("records"),
-        "edges": post.edge_table().to_dict("records"),
-    }
-
-
-def _summary_text(summary: dict[str, Any], top: int = 12) -> str:
-    """Return the summary in a few lines, with the `top` pairs most probably joined."""
-    likely = [pair for pair in summary["pairs"] if pair["adjacent"] >= 0.5]
-    lines = [
-        f"{summary['graphs']} graphs on {len(summary['names'])} nodes by {summary['method']} "
-        f"in {summary['seconds']:.1f} s; {summary['expected_edges']:.1f} edges expected, "
-        f"{len(likely)} pairs more probably joined than not"
-    ]
-    lines += [f"  {pair['adjacent']:.3f}  {pair_text(pair)}" for pair in likely[:top]]
-    if len(likely) > top:
-        lines.append(f"  … and {len(likely) - top} more")
-    if "verdict" in summary["info"]:
-        lines.append(str(summary["info"]["verdict"]))
-    if summary["info"].get("model_fit"):
-        lines.append(str(summary["info"]["model_fit"]))
-    compiling = summary["info"].get("compiling", 0.0)
-    if compiling >= LONG_COMPILING:
-        lines.append(f"Compiling took {compiling:.0f} s of this; time limits exclude it, and later runs compile less.")
-    return "\n".join(lines)
 
 
 FIT_EXAMPLES = """Examples:

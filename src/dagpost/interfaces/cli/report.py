@@ -8,7 +8,7 @@ import typer
 
 from dagpost.errors import InputError, printable, whole_number
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.messages import OPEN_DIRECTION, as_json, emit, say
+from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import prepare
 from dagpost.interfaces.cli.output import PAGE, POSTERIOR, output_folder, read_posterior, read_summary, write
 
@@ -108,13 +108,15 @@ def pair_table(pairs: list[dict[str, Any]], total: int, summary: dict[str, Any])
     from rich.table import Table
     from rich.text import Text
 
+    from dagpost.posterior.pairs import LEAST_SHARE
+
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("cause", "", "effect"):
         table.add_column(heading, overflow="fold")
     table.add_column("joined", justify="right")
     table.add_column("direction", justify="right")
     for pair in pairs:
-        arrow = "--" if pair["direction"] < OPEN_DIRECTION else "->"
+        arrow = "--" if pair["direction"] < LEAST_SHARE else "->"
         numbers = (f"{pair['adjacent']:.3f}", f"{pair['direction']:.2f}")
         table.add_row(*map(Text, (printable(pair["cause"]), arrow, printable(pair["effect"]), *numbers)))
     console = Console(color_system=None)
