@@ -41,7 +41,7 @@ def row_of(seed: int, nodes: int, moves: int, level: float) -> dict[str, Any]:
         interventional_sets=0,
     )  # fmt: skip
     options = {"particles": 5, "steps": 20, "max_moves": moves, "progress": False}
-    post = dp.fit(sim.train, "linear", method="auto", seed=seed, **options)
+    post = dp.fit(sim.train, "linear", method="auto", seed=seed, **{"time_limit": None, **options})
     truth = true_effects(sim)
     table = post.effect_table(level=level, draws=1000, seed=seed)
     i, j = ([post.index(name) for name in table[column]] for column in ("cause", "effect"))

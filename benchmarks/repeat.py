@@ -21,7 +21,7 @@ import dagpost as dp
 
 def timed(sim: dp.Simulation, model: str, prior: str, method: str, seed: int, **options):
     started = time.perf_counter()
-    post = dp.fit(sim.train, model, prior, method, seed=seed, progress=False, **options)
+    post = dp.fit(sim.train, model, prior, method, seed=seed, progress=False, **{"time_limit": None, **options})
     return post, time.perf_counter() - started
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from dagpost.data import as_dataset
+from dagpost._util.numerics import log_sum_exp
+from dagpost.data import Dataset, as_dataset
 from dagpost.errors import InputError
 from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
@@ -195,6 +196,44 @@ def negative_log_likelihood(post: Posterior, data: Any) -> float:
     used = np.flatnonzero(post.weights > 0)
     theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
     return -float(post.weights[used] @ post.model.log_likelihoods(post.graphs[used], theta, data))
+
+
+def log_predictive_density(post: Posterior, data: Any) -> float:
+    """Return `log p(data | training data)`, the posterior predictive log density of held-out rows, in raw units.
+
+    `log sum_m w_m p(data | G_m, training data)`. Where evidence has a closed form, parameters are integrated out:
+    `p(data | G, training data) = p(data, training data | G) / p(training data | G)`; otherwise each graph has its
+    parameters. Posteriors of different models, standardised or not, can be compared by it.
+
+    Parameters
+    ----------
+    post
+        Posterior with the data that it was fitted to.
+    data
+        Held-out data in raw units, in any form that `fit` accepts.
+
+    Returns
+    -------
+    float
+        Larger is better.
+    """
+    raw = aligned(as_dataset(data), post.names)
+    scaling = post.scaling
+    values = raw.values if scaling is None else (raw.values - scaling.mean) / scaling.scale
+    held_out, used = Dataset(values, post.names, raw.intervened), np.flatnonzero(post.weights > 0)
+    graphs, log_weights = post.graphs[used], np.log(post.weights[used])
+    if post.model.has_evidence and post.data is not None:
+        known = post.data
+        both = Dataset(
+            np.concatenate([known.values, values]), post.names, np.concatenate([known.intervened, raw.intervened])
+        )
+        before, after = (post.model.log_evidence_of(graphs, post.model.summarise(part)) for part in (known, both))
+        log_densities = after - before
+    else:
+        theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
+        log_densities = post.model.log_likelihoods(graphs, theta, held_out)
+    change_of_units = 0.0 if scaling is None else float((~raw.intervened @ np.log(scaling.scale)).sum())
+    return log_sum_exp(log_weights + log_densities) - change_of_units
 
 
 # ---- against an exact posterior

@@ -5,6 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dagpost as dp
@@ -37,8 +40,8 @@ def test_units_do_not_matter_unless_asked_to():
     other = FRAME.assign(mek=1000 * FRAME.mek + 5)
     one, two = (clone(dp.StructureLearner(method="exact")).fit(f).edge_probabilities_ for f in (FRAME, other))
     pd.testing.assert_frame_equal(one, two)
-    raw = dp.StructureLearner("linear", method="exact", noise=0.1, standardise=False).fit(FRAME)
-    np.testing.assert_array_equal(raw.edge_probabilities_, dp.fit(FRAME, method="exact").edge_probabilities)
+    raw = dp.StructureLearner("linear", "erdos-renyi", "exact", noise=0.1, standardise=False).fit(FRAME)
+    np.testing.assert_array_equal(raw.edge_probabilities_, dp.fit(FRAME, "linear", method="exact").edge_probabilities)
 
 
 @pytest.mark.slow
@@ -53,3 +56,34 @@ def test_interventions_and_options_reach_the_method():
     )
     with pytest.raises(InputError, match="unknown model 'liner'"):
         dp.StructureLearner("liner").fit(FRAME)
+
+
+def test_score_is_the_held_out_log_density():
+    """With all DAGs enumerated it is the difference of log evidences, in the units of the table."""
+    frame = dp.simulate(nodes=3, observations=60, seed=1, interventional_sets=0).train.frame() * [1, 10, 0.1]
+    train, held_out = frame[:40], frame[40:]
+    learner = dp.StructureLearner(method="exact").fit(train)
+    scaling = learner.posterior_.scaling
+    both = dp.Dataset((frame.to_numpy() - scaling.mean) / scaling.scale, learner.posterior_.names)
+    known = learner.posterior_.data
+    evidences = [dp.exact(d, learner.posterior_.model, learner.posterior_.prior).log_evidence for d in (both, known)]
+    expected = evidences[0] - evidences[1] - 20 * np.log(scaling.scale).sum()
+    assert learner.score(held_out) == pytest.approx(expected / 20, rel=1e-6)
+    assert learner.score(held_out[::-1]) == pytest.approx(learner.score(held_out), rel=1e-9)
+    assert learner.score(held_out.add([0, 500, 0])) < learner.score(held_out)
+
+
+def test_models_are_selected_by_it():
+    frame = dp.simulate("linear", nodes=4, observations=60, seed=2, interventional_sets=0).train.frame()
+    search = GridSearchCV(
+        dp.StructureLearner(method="exact", draws=20), {"prior": ["uniform", "unknown-density"]}, cv=2
+    )
+    search.fit(frame)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_names_pass_through_a_pipeline():
+    frame = dp.simulate(nodes=3, observations=50, seed=1).train.frame().rename(columns={"x0": "gene a"})
+    pipeline = make_pipeline(StandardScaler(), dp.StructureLearner(method="exact")).set_output(transform="pandas")
+    assert pipeline.fit(frame)[-1].posterior_.names == ("gene a", "x1", "x2")
+    assert np.isfinite(pipeline.score(frame))

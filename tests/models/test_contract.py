@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dagpost as dp
 from dagpost.data import Dataset
 from dagpost.errors import InputError
-from dagpost.models import MODELS, BGe, LinearGaussian, MlpGaussian, as_model
+from dagpost.models import MODELS, BGe, LinearGaussian, MlpGaussian, Model, as_model
 
 spec = importlib.util.spec_from_file_location("own_model", Path(__file__).parents[2] / "examples" / "own_model.py")
 own_model = importlib.util.module_from_spec(spec)
@@ -171,3 +172,24 @@ def test_names_and_errors():
         as_model("liner")
     with pytest.raises(InputError, match="a name or a Model"):
         as_model(None)
+
+
+class Unfinished(Model):
+    """Promises evidence and does not have it."""
+
+    name = "unfinished"
+    has_evidence = True
+
+    def log_conditional(self, g_j, theta_j, stats_j):
+        return jnp.zeros(())
+
+
+class WithoutDraws(Unfinished):
+    def log_evidence(self, j, parents, stats):
+        return 0.0
+
+
+@pytest.mark.parametrize(("model", "method"), [(Unfinished(), "log_evidence"), (WithoutDraws(), "draw_theta")])
+def test_a_missing_method_is_named_before_the_run(model, method):
+    with pytest.raises(InputError, match=rf"'unfinished' .* no method {method}\("):
+        dp.fit(VALUES, model, method="mc3", particles=5, progress=False)

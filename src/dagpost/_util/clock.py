@@ -7,6 +7,7 @@ records the total.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -64,6 +65,10 @@ def _compile_time() -> _CompileTime:
     return _CompileTime()
 
 
+FOREVER = 1e9
+"""Limit in seconds of a clock that only `stop` ends."""
+
+
 class Clock:
     """Stopwatch that excludes compilation time, with an optional limit.
 
@@ -71,10 +76,13 @@ class Clock:
     ----------
     limit
         Time limit in seconds; None for no limit.
+    stopped
+        Set when the clock is stopped; that of another clock makes this one stop with it.
     """
 
-    def __init__(self, limit: float | None = None):
+    def __init__(self, limit: float | None = None, stopped: threading.Event | None = None):
         self.limit = None if limit is None else positive("time_limit", limit)
+        self.stopped = stopped or threading.Event()
         self._began, self._compiled = time.perf_counter(), _compile_time().seconds
 
     @property
@@ -90,6 +98,8 @@ class Clock:
     @property
     def left(self) -> float:
         """Seconds until the limit; infinite without one."""
+        if self.stopped.is_set():
+            return 0.0
         return float("inf") if self.limit is None else self.limit - self.seconds
 
     @property
@@ -103,7 +113,11 @@ class Clock:
 
     def until(self, share: float) -> Clock:
         """Return a new clock that expires after this share of the remaining time."""
-        return Clock(None if self.limit is None else max(share * self.left, 1e-3))
+        return self.within(None if self.limit is None else share * self.left)
+
+    def within(self, seconds: float | None) -> Clock:
+        """Return a new clock with this limit that stops when this one is stopped."""
+        return Clock(None if seconds is None else max(seconds, 1e-3), self.stopped)
 
 
 class Pace:

@@ -15,16 +15,16 @@ from typing import Any, ClassVar, Literal
 import jax
 import numpy as np
 
-from dagpost._util.clock import Clock
+from dagpost._util.clock import FOREVER, Clock
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost.data import Dataset
-from dagpost.errors import InputError, nearest, whole_number
+from dagpost.errors import InputError, nearest, printable, whole_number
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.checkpoints.recorder import Sections
 from dagpost.inference.dibs import Dibs, default_settings, infer
 from dagpost.inference.exact import Exact
-from dagpost.inference.mcmc.refine import Effort, refine
+from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
 from dagpost.posterior import Posterior, posterior_of_draws
@@ -41,6 +41,8 @@ START_TIME = 0.25
 """Of a time limit, for finding where to start the chains."""
 EXACT_UP_TO = 14
 """Nodes up to which the exact posterior takes seconds."""
+TIME_LIMIT = 120.0
+"""Seconds that chains run if nobody sets a limit."""
 SEARCHES = 4
 """Starting points by greedy search, one for each ensemble of chains."""
 
@@ -70,7 +72,7 @@ def auto(
         settings = default_settings(model, d, rows, **({} if steps is None else {"steps": steps}), **options)
         post = infer(data, model, prior, settings, clock=clock, **common)
         also = f" {post.record.verdict.text}" if post.record.verdict is not None else ""
-        return post.with_record(verdict=Verdict(f"DiBS alone, not refined by MCMC: the {what}.{also}"))
+        return post.with_record(verdict=Verdict(f"DiBS alone, without chains: the {what}.{also}"))
     own = [*options, *([] if steps is None else ["steps"])]  # options of DiBS
     start = _checked(start) if start is not None else "dibs" if own else "empty"
     key_chains, key_theta, key_start = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), 3)
@@ -94,9 +96,16 @@ def auto(
         "auto",
         Sampling(chain_lengths=found.chain_lengths),
         ChainDiagnostics(**found.diagnostics._asdict(), **found.measured, **made),
-        Verdict(found.diagnostics.verdict, found.diagnostics.trusted),
+        Verdict(found.diagnostics.verdict(_worst_edge(found, data.names)), found.diagnostics.trusted),
     )
     return posterior_of_draws(found.graphs, data.names, model, prior, stats, key_theta, record, found.marginals)
+
+
+def _worst_edge(found: Refined, names: tuple[str, ...]) -> str:
+    """Return the edge with the largest standard error."""
+    errors = np.asarray(found.measured["edge_errors"])
+    i, j = np.unravel_index(errors.argmax(), errors.shape)
+    return f"{printable(names[i])} -> {printable(names[j])}"
 
 
 def _checked(start: str) -> Start:
@@ -134,8 +143,7 @@ def draws_of_exact(problem: Problem, draws: int) -> Posterior:
     data, model, seed = problem.data, problem.model, problem.seed
     exact = Exact(draws).run(problem)
     graphs = exact.sample(draws, seed) if exact.record.sampling.exhaustive else exact.graphs
-    text = f"exact: a sum over all DAGs on {data.nodes} nodes, without sampling error."
-    record = RunRecord("auto", diagnostics=exact.record.diagnostics, verdict=Verdict(text, trusted=True))
+    record = RunRecord("auto", diagnostics=exact.record.diagnostics, verdict=exact.record.verdict)
     key = jax.random.fold_in(key_from_seed(seed), 1)
     drawn = posterior_of_draws(
         graphs, data.names, model, problem.prior, model.summarise(data), key, record, exact.marginals
@@ -216,6 +224,27 @@ class Auto(Method):
 
     def compile_seconds(self, problem: Problem) -> int:
         return 20 if self.is_exact(problem) else 90
+
+    def samples_by_chains(self, problem: Problem) -> bool:
+        """Return whether chains are the way."""
+        has_families = problem.model.has_evidence and bool(problem.prior.components(problem.data.nodes))
+        return has_families and not self.is_exact(problem)
+
+    def default_time_limit(self, problem: Problem) -> float | None:
+        stops = (self.precision, self.max_moves) != (Effort.precision, Effort.max_moves)
+        return TIME_LIMIT if self.samples_by_chains(problem) and not stops else None
+
+    def plan(self, problem: Problem) -> str:
+        d = problem.data.nodes
+        if self.is_exact(problem):
+            seconds = exact_seconds(d) * len(problem.prior.components(d)) / 4
+            duration = "a second or two" if seconds < 2 else f"about {seconds:.0f} s"
+            return f"exact sum over all graphs of {d} columns, {duration}"
+        if not self.samples_by_chains(problem):
+            return self.dibs.plan(problem)
+        end = f"until every edge probability has a standard error of at most {self.precision}"
+        limit = problem.clock.limit
+        return f"chains over graphs, {end}" + (f", or for {limit:.0f} s" if limit and limit < FOREVER else "")
 
     def is_exact(self, problem: Problem) -> bool:
         """Return whether the exact posterior is the way: few nodes, and nothing asks for chains."""

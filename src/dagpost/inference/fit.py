@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import os
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
 import jax
 
-from dagpost._util.clock import Clock
+from dagpost._util.clock import FOREVER, Clock
 from dagpost._util.compiled import announced
 from dagpost._util.environment import available_memory
 from dagpost._util.numerics import key_from_seed
+from dagpost._util.progress import is_shown
 from dagpost.data import as_dataset, check_for_inference
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
 from dagpost.inference.bootstrap.resampling import Bootstrap
 from dagpost.inference.checkpoints import Checkpoint, describe, recording, versions
+from dagpost.inference.checkpoints.recorder import SIGNALS, catch_signals
+from dagpost.inference.defaults import assume
 from dagpost.inference.dibs import Dibs
 from dagpost.inference.exact import Exact, ExactPosterior
 from dagpost.inference.mcmc.joint import JointMc3
@@ -28,6 +34,7 @@ from dagpost.inference.mcmc.refine import KEPT
 from dagpost.inference.method import Method, MethodName, Problem
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
+from dagpost.posterior.model_check import check_model, model_fit_text
 from dagpost.posterior.provenance import with_provenance
 from dagpost.posterior.records import Provenance
 from dagpost.priors import GraphPrior, as_knowledge, as_prior, informed
@@ -97,15 +104,15 @@ def _check_memory(d: int, model: Model, method: Method) -> None:
 
 def fit(
     data: Any,
-    model: str | Model = "linear",
-    prior: str | GraphPrior = "erdos-renyi",
+    model: str | Model | None = None,
+    prior: str | GraphPrior | None = None,
     method: str | Method = "auto",
     *,
     particles: int | None = None,
     draws: int | None = None,
     steps: int | None = None,
     seed: int = 0,
-    time_limit: float | None = None,
+    time_limit: float | Literal["default"] | None = "default",
     interventions: Any = None,
     knowledge: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -113,6 +120,7 @@ def fit(
     resume: bool = False,
     callback: Callable[[Any], None] | None = None,
     every: int | None = None,
+    on_interrupt: Literal["answer", "raise"] | None = None,
     progress: bool | None = None,
     **options: Any,
 ) -> Posterior:
@@ -121,11 +129,13 @@ def fit(
     Parameters
     ----------
     data
-        A `Dataset`, a pandas DataFrame, an array, or the path of a table. Nothing is standardised here.
+        A `Dataset`, a pandas DataFrame, an array, or the path of a table.
     model
-        "bge", "linear", "mlp" or a model object.
+        "bge", "linear", "mlp" or a model object, in the units of the data. None: columns are standardised and the
+        model is "bge", so that the result does not depend on units.
     prior
-        "erdos-renyi", "scale-free", "uniform" or a prior object.
+        "unknown-density", "erdos-renyi", "scale-free", "uniform" or a prior object. None: "erdos-renyi" for a named
+        model, as in the paper, otherwise "unknown-density".
     method
         A method object, such as `dp.Dibs(particles=50)`, or its name: "auto" (where evidence has a closed form, exact
         on few nodes and tempered chains at the posterior itself on more; DiBS elsewhere), "dibs" (DiBS with our
@@ -142,7 +152,8 @@ def fit(
         Fixes the result, unless a time limit ends the run.
     time_limit
         Seconds for the whole run, compiling excepted (`post.info["compiling"]` has its seconds). What there is when
-        the time is up is returned, with the verdict that it deserves.
+        the time is up is returned, with the verdict that it deserves. None: no limit. By default the chains of "auto"
+        end after two minutes, unless `precision` or `max_moves` says when to stop; no other method has a limit.
     interventions
         What was intervened on in which row: a mask, names row by row, or the name of a column; see `dp.Dataset`.
     knowledge
@@ -158,6 +169,9 @@ def fit(
     callback, every
         For DiBS and "auto": called with a `Snapshot` after `every` steps; `dp.History()` is one. The chains of "auto"
         call it with a `ChainSnapshot` after every batch.
+    on_interrupt
+        What Ctrl-C does: "answer" returns what there is, as a time limit would, and a second Ctrl-C raises; "raise"
+        raises `KeyboardInterrupt` at once. None: "answer" in an interactive session, "raise" in a script.
     progress
         Whether to show a progress bar; by default on a terminal.
     **options
@@ -184,24 +198,48 @@ def fit(
         raise InputError("resume=True: name the folder with the state to go on from, checkpoint=...")
     if not chosen.watchable and (callback is not None or every is not None):
         raise InputError(f"method {chosen.name!r} cannot be watched: leave `callback` and `every` out")
-    clock = Clock(time_limit)
     if not chosen.interruptible:
         for name, value in (("time_limit", time_limit), ("checkpoint", checkpoint)):
-            if value is not None:
+            if value not in (None, "default"):
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
-    table = check_for_inference(as_dataset(data, interventions=interventions))
+    table = as_dataset(data, interventions=interventions)
+    assumed: dict[str, str] = {}
+    if model is None:
+        assumptions = assume(table, None, prior, chosen.name)
+        table, model, prior, assumed = (
+            assumptions.data,
+            assumptions.model,
+            assumptions.prior,
+            dict(assumptions.messages),
+        )
+    table = check_for_inference(table)
     known = as_knowledge(knowledge)
-    scored, graph_prior = as_model(model), informed(as_prior(prior), known, table.names)
+    scored, graph_prior = as_model(model), informed(as_prior(prior or "erdos-renyi"), known, table.names)
+    scored.check_methods()
     scored.check(table)
     _check_memory(table.nodes, scored, chosen)
-    problem = Problem(table, scored, graph_prior, seed, clock, None, callback, every, progress)
-    with announced(chosen.compile_seconds(problem), progress):
+    problem = Problem(table, scored, graph_prior, seed, Clock(), None, callback, every, progress)
+    if time_limit == "default":
+        time_limit = chosen.default_time_limit(problem)
+    elif time_limit == math.inf:
+        time_limit = None
+    answers = chosen.interruptible and (on_interrupt or ("answer" if is_interactive() else "raise")) == "answer"
+    clock = Clock(FOREVER if time_limit is None and answers else time_limit)
+    problem = replace(problem, clock=clock)
+    if is_shown(progress):
+        print(f"plan: {chosen.plan(problem)}", file=sys.stderr, flush=True)
+    with announced(chosen.compile_seconds(problem), progress), _stopping(clock, answers):
         if checkpoint is None:
             post = chosen.run(problem)
         else:
-            folder = Checkpoint(checkpoint, checkpoint_every)
-            with recording(folder, _fingerprint(chosen, problem), resume) as recorder:
+            folder, signals = Checkpoint(checkpoint, checkpoint_every), SIGNALS[1:] if answers else SIGNALS
+            with recording(folder, _fingerprint(chosen, problem), resume, signals) as recorder:
                 post = chosen.run(replace(problem, checkpoint=recorder))
+    if clock.stopped.is_set() and post.record.verdict is not None:
+        stopped = f"Stopped by Ctrl-C after {clock.seconds:.0f} s. {post.record.verdict.text}"
+        post = post.with_record(verdict=replace(post.record.verdict, text=stopped))
+    if assumed:
+        post = post.with_record(assumptions=assumed)
     record = {"method": chosen.name, **chosen.options(), "seed": seed}
     if time_limit is not None:
         record["time_limit"] = time_limit
@@ -211,13 +249,16 @@ def fit(
         total_seconds=round(clock.seconds, 3),
         compiling=round(clock.compiling, 3),
     )
-    return with_provenance(post, table, provenance)
+    post = with_provenance(post, table, provenance)
+    if post.record.verdict is None:
+        return post
+    return post.with_record(verdict=replace(post.record.verdict, model_fit=model_fit_text(check_model(post))))
 
 
 def exact(
     data: Any,
-    model: str | Model = "bge",
-    prior: str | GraphPrior = "erdos-renyi",
+    model: str | Model | None = None,
+    prior: str | GraphPrior | None = None,
     *,
     draws: int = 1000,
     seed: int = 0,
@@ -252,6 +293,26 @@ def exact(
     post = fit(data, model, prior, method, **common)
     assert isinstance(post, ExactPosterior)
     return post
+
+
+def is_interactive() -> bool:
+    """Return whether a person types commands: in Python's prompt, IPython or a notebook."""
+    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
+
+
+@contextmanager
+def _stopping(clock: Clock, enabled: bool) -> Iterator[None]:
+    """Context in which the first Ctrl-C stops the clock, if enabled."""
+    if not enabled:
+        yield
+        return
+
+    def stop() -> None:
+        clock.stopped.set()
+        print("\nstopping; Ctrl-C again ends without a result", file=sys.stderr, flush=True)
+
+    with catch_signals(SIGNALS[:1], stop):
+        yield
 
 
 def _fingerprint(method: Method, problem: Problem) -> dict[str, Any]:

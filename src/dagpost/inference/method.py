@@ -82,6 +82,14 @@ class Method(ABC):
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
+    def plan(self, problem: Problem) -> str:
+        """Say in a sentence what the run will do, and about how long it takes where that is known."""
+        return f"method {self.name}"
+
+    def default_time_limit(self, problem: Problem) -> float | None:
+        """Seconds after which the run ends if the caller sets no limit; None for no limit."""
+        return None
+
     def compile_seconds(self, problem: Problem) -> int:
         """Roughly how long the first run on a new installation compiles."""
         return 20

@@ -8,11 +8,12 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dagpost.data import Dataset
+from dagpost.inference.defaults import assume
 from dagpost.inference.fit import fit
-from dagpost.interfaces.defaults import assume
+from dagpost.metrics import log_predictive_density
 from dagpost.posterior import Posterior
 
 
@@ -25,9 +26,9 @@ class StructureLearner(BaseEstimator):
     Parameters
     ----------
     model
-        Name of a model or a `Model`; None for a linear model with Gaussian noise.
+        Name of a model or a `Model`; None for "bge".
     prior
-        Name of a graph prior or a `GraphPrior`; None for "erdos-renyi".
+        Name of a graph prior or a `GraphPrior`; None for "unknown-density".
     method
         Inference method, as in `dagpost.fit`.
     noise
@@ -142,6 +143,28 @@ class StructureLearner(BaseEstimator):
         for cause, effect in self.causal_graph_.edges:
             self.adjacency_matrix_.loc[cause, effect] = 1
         return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log density of held-out rows under the posterior predictive distribution.
+
+        It is in the units of `X`, so that models can be compared, by `GridSearchCV` for instance.
+
+        Parameters
+        ----------
+        X
+            Held-out table with the columns of the training table.
+        y
+            Ignored; scikit-learn passes it.
+
+        Returns
+        -------
+        float
+            Larger is better.
+        """
+        check_is_fitted(self, "posterior_")
+        table: Any = X
+        values = validate_data(self, table, dtype=np.float64, reset=False)
+        return log_predictive_density(self.posterior_, values) / len(values)
 
 
 def consensus_dag(post: Posterior) -> nx.DiGraph:

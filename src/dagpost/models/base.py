@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 
 from dagpost._util.numerics import unstack_keys
 from dagpost.data import Dataset
+from dagpost.errors import InputError
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
 from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
@@ -91,6 +92,9 @@ class Model(abc.ABC):
     has_evidence: ClassVar[bool] = False
     """Whether `log_evidence` has a closed form."""
 
+    linear: ClassVar[bool] = False
+    """Whether nodes are linear in their parents with Gaussian noise, which residuals can contradict."""
+
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""
 
@@ -98,6 +102,23 @@ class Model(abc.ABC):
         """Warn of data that this model cannot describe; called before inference."""
 
     # ---- the score ---------------------------------------------------------------------------------
+
+    def check_methods(self) -> None:
+        """Raise an error that names a method which this class promises by its flags and does not have."""
+
+        def lacks(*names: str) -> bool:
+            return all(getattr(type(self), name) is getattr(Model, name) for name in names)
+
+        if self.has_evidence and lacks("log_evidence", "evidence_table"):
+            raise InputError(
+                f"the model {self.name!r} says has_evidence = True but has no method log_evidence(j, parents, stats), "
+                "with parents as indices of columns: write it, or set has_evidence = False"
+            )
+        if self.has_evidence and self.has_parameters and lacks("draw_theta"):
+            raise InputError(
+                f"the model {self.name!r} has parameters and evidence but no method draw_theta(key, graph, stats), "
+                "which draws them given a graph: write it, or set has_parameters = False"
+            )
 
     def summarise(self, data: Dataset) -> Statistics:
         """Return the statistics of the data that the scores use, computed once.

@@ -95,6 +95,7 @@ class BGe(Model):
     name: ClassVar[str] = "bge"
     assumption: ClassVar[str] = "every relation is linear with Gaussian noise"
     has_evidence: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
     has_parameters: ClassVar[bool] = False
     theta_axes: ClassVar[Any] = BgeTheta(1, 0, 0)
 

@@ -76,6 +76,7 @@ class LinearGaussian(Model):
     name: ClassVar[str] = "linear"
     assumption: ClassVar[str] = "every relation is linear with Gaussian noise"
     has_evidence: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
 
     def __post_init__(self):
         self.noise.check()

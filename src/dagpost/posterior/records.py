@@ -23,10 +23,13 @@ class Verdict:
         The sentence; it names what failed and what helps.
     trusted
         Whether the diagnostics passed; None for methods that have none.
+    model_fit
+        Whether the data look like the model, from its residuals; None where that was not tested.
     """
 
     text: str
     trusted: bool | None = None
+    model_fit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,8 @@ class RunRecord:
             if part is not None:
                 out |= {f.name: getattr(part, f.name) for f in fields(part)}
         if self.verdict is not None:
-            out |= {"verdict": self.verdict.text, "trusted": self.verdict.trusted}
+            told = self.verdict
+            out |= {"verdict": told.text, "trusted": told.trusted, "model_fit": told.model_fit}
         out |= {"assumptions": dict(self.assumptions), **self.extra}
         return {name: value for name, value in out.items() if not _is_unset(name, value)}
 
@@ -231,13 +235,13 @@ class RunRecord:
             return {f.name: rest.pop(f.name) for f in fields(kind) if f.name in rest}
 
         method = rest.pop("method", "")
-        text, trusted = rest.pop("verdict", None), rest.pop("trusted", None)
+        text, trusted, model_fit = (rest.pop(name, None) for name in ("verdict", "trusted", "model_fit"))
         sampling, diagnostics = Sampling(**take(Sampling)), None
         for kind in KINDS:
             if all(f.name in rest for f in fields(kind) if _is_required(f)):
                 diagnostics = kind(**take(kind))
                 break
-        verdict = None if text is None and trusted is None else Verdict(text or "", trusted)
+        verdict = None if text is None and trusted is None else Verdict(text or "", trusted, model_fit)
         return cls(
             method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), rest.pop("assumptions", {}), rest
         )

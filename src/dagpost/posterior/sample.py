@@ -221,16 +221,44 @@ class GraphSample:
     def edge_table(self) -> pd.DataFrame:
         """Edges with their probability, most probable first.
 
+        `adjacent` is the probability of an edge between the two nodes, in either direction, and `direction` the share
+        of this direction in it.
+
         >>> import dagpost as dp
         >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
         >>> list(post.edge_table().columns)
-        ['cause', 'effect', 'probability']
+        ['cause', 'effect', 'probability', 'adjacent', 'direction']
         """
         marginals = self.edge_marginals
         cause, effect = np.nonzero(~np.eye(self.nodes, dtype=np.bool_))
         names = np.array(self.names, dtype=object)
-        table = pd.DataFrame({"cause": names[cause], "effect": names[effect], "probability": marginals[cause, effect]})
+        probability = marginals[cause, effect]
+        adjacent = np.minimum(probability + marginals[effect, cause], 1.0)
+        direction = np.divide(probability, adjacent, out=np.full_like(adjacent, 0.5), where=adjacent > 0)
+        table = pd.DataFrame(
+            {
+                "cause": names[cause], "effect": names[effect], "probability": probability, "adjacent": adjacent,
+                "direction": direction,
+            }
+        )  # fmt: skip
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+    def pair_table(self) -> pd.DataFrame:
+        """Pairs of nodes in the more probable direction, those most probably joined by an edge first.
+
+        The columns are those of `edge_table`. Whether two nodes are joined is often certain where the direction is
+        not: then `adjacent` is near 1 and `direction` near 1/2.
+
+        >>> import dagpost as dp
+        >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
+        >>> len(post.pair_table())
+        3
+        """
+        table = self.edge_table()
+        index = {name: n for n, name in enumerate(self.names)}
+        first = table.cause.map(index) < table.effect.map(index)
+        kept = (table.direction > 0.5) | ((table.direction == 0.5) & first)
+        return table.loc[kept].sort_values("adjacent", ascending=False, kind="stable", ignore_index=True)
 
 
 def chain_of_draws(post: GraphSample) -> Int[np.ndarray, " m"] | None:

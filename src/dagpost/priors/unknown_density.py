@@ -23,7 +23,7 @@ class UnknownDensity(GraphPrior):
     """Mixture of Erdős–Rényi priors, `p(G) = mean over q of q^|G| (1 - q)^(C(d,2) - |G|) / Z(q)`.
 
     The data say how many edges there are: from one for every eight nodes to four per node, with steps of a factor of
-    two that are equally probable beforehand. `Z(q)` is the sum over all DAGs. On few nodes, where
+    two that are equally probable beforehand. `Z(q)` is the sum over all DAGs (`SUMMED_UP_TO`). On few nodes, where
     `q = 2 edges_per_node / (d - 1)` would exceed 1/2, the denser steps are left out.
 
     Parameters
@@ -85,7 +85,16 @@ def _components(prior: UnknownDensity, d: int) -> tuple[Component, ...]:
     )
 
 
+SUMMED_UP_TO = 100
+"""Nodes up to which `Z(q)` is summed; beyond, its logarithm is extrapolated by a line in the number of nodes."""
+
+
 def _log_normaliser(probability: float, d: int) -> float:
-    """Return `log Z(q)`."""
+    """Return `log Z(q)`; it hardly bends with d at a given number of edges per node."""
+    if d > SUMMED_UP_TO:
+        less, most = (
+            _log_normaliser(probability * (d - 1) / (size - 1), size) for size in (SUMMED_UP_TO - 20, SUMMED_UP_TO)
+        )
+        return most + (most - less) / 20 * (d - SUMMED_UP_TO)
     odds = float(np.log(probability) - np.log1p(-probability))
     return log_sum_of_dags(odds, d) + d * (d - 1) / 2 * float(np.log1p(-probability))

@@ -331,6 +331,46 @@ def accuracy(tables: Tables) -> str:
     return table(["", *headings, "seconds", "data sets for each d"], lines)
 
 
+def foreign_networks(tables: Tables) -> str:
+    """Return a table of E-SHD and AUROC on networks from the literature: the defaults and their rivals."""
+    rows, lines = tables.benchmark("foreign_networks"), []
+    fixed = [("bge", "erdos-renyi 1"), ("bge", "erdos-renyi 2"), ("linear", "erdos-renyi 2")]
+    ways = [("bge", "unknown-density"), ("linear", "unknown-density"), *fixed]
+    for network, n in dict.fromkeys((row["network"], row["rows"]) for row in rows):
+        own = list(matching(rows, {"network": network, "rows": n}))
+        cells = []
+        for model, prior in ways:
+            run = next(matching(own, {"method": "auto", "model": model, "prior": prior}))
+            cells.append(f"{run['eshd']:.0f} / {run['auroc']:.2f}")
+        pc, correlation = (next(matching(own, {"method": method})) for method in ("pc", "correlation"))
+        empty = own[0]["true_edges"]
+        best = f"{pc['eshd']:.0f} / {pc['auroc']:.2f}", empty, f"{correlation['auroc']:.2f}"
+        lines.append([f"{network} ({own[0]['nodes']})", n, *cells, *best])
+    lines.sort(key=lambda line: (line[0], line[1]))
+    names = [f"{display_name('model', model)}, {prior}" for model, prior in ways]
+    return table(["network (nodes)", "rows", *names, "PC", "empty", "correlation"], lines)
+
+
+def foreign_counts(tables: Tables) -> str:
+    """Return sentences: where the defaults are better than the empty graph, PC and correlations, and where not."""
+    rows = tables.benchmark("foreign_networks")
+    worse: dict[str, list[str]] = {"the empty graph in E-SHD": [], "PC in E-SHD": [], "correlations in AUROC": []}
+    count = 0
+    for run in matching(rows, {"method": "auto", "model": "bge", "prior": "unknown-density"}):
+        count += 1
+        same = list(matching(rows, {"network": run["network"], "rows": run["rows"]}))
+        pc, correlation = (next(matching(same, {"method": method})) for method in ("pc", "correlation"))
+        found = (run["eshd"] < run["true_edges"], run["eshd"] < pc["eshd"], run["auroc"] > correlation["auroc"])
+        for cases, better in zip(worse.values(), found):
+            if not better:
+                cases.append(f"{run['network']} with {run['rows']} rows")
+    told = [
+        f"better than {name} on {count - len(cases)} of {count}" + (f" (not on {', '.join(cases)})" if cases else "")
+        for name, cases in worse.items()
+    ]
+    return f"The defaults are {'; '.join(told)}.\n"
+
+
 BLOCKS: dict[str, Callable[[Tables], str]] = {
     "accuracy": accuracy,
     "dibs-lib-quality": dibs_lib_quality,
@@ -339,5 +379,7 @@ BLOCKS: dict[str, Callable[[Tables], str]] = {
     "starts": starts,
     "start-ratios": start_ratios,
     "weights": weights,
+    "foreign-networks": foreign_networks,
+    "foreign-counts": foreign_counts,
 }
 """Tables that a page can have between `<!-- table NAME -->` and `<!-- end NAME -->`."""

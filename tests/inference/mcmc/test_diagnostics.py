@@ -30,7 +30,7 @@ def test_independent_draws_are_trusted_and_their_error_is_right():
     assert found.rhat < LARGEST_RHAT
     assert 1200 < found.ess <= 2000  # the smallest of nine; no more than there are
     assert found.error == pytest.approx(np.sqrt(0.25 / 2000), rel=0.35)  # the largest of nine
-    assert "agree" in found.verdict
+    assert "agree" in found.verdict()
 
 
 def test_split_rhat_of_means_is_that_of_all_draws():
@@ -51,7 +51,7 @@ def test_chains_in_different_places_are_not():
     found = judge(draws(np.random.default_rng(2), probability))
     assert found.rhat > 1.05
     assert not found.trusted
-    assert "Do not trust" in found.verdict and "disagree" in found.verdict
+    assert "Do not trust" in found.verdict() and "disagree" in found.verdict()
 
 
 def test_chains_that_stand_still_apart_have_no_finite_rhat():
@@ -88,9 +88,9 @@ def test_the_rule_is_todays():
     assert good.trusted
     assert not good._replace(rhat=1.02).trusted
     assert not good._replace(rhat_log_posterior=1.02).trusted
-    assert "1.020" in good._replace(rhat=1.02).verdict and "effective" not in good._replace(rhat=1.02).verdict
+    assert "1.020" in good._replace(rhat=1.02).verdict() and "effective" not in good._replace(rhat=1.02).verdict()
     short = good._replace(ess=30.0)
-    assert not short.trusted and "too short (effective sample size 30" in short.verdict
+    assert not short.trusted and "too short (effective sample size 30" in short.verdict()
 
 
 def test_standard_errors_are_those_of_arviz():

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
@@ -111,15 +111,24 @@ class CaughtSignal:
 
 
 @contextmanager
-def catch_signals() -> Iterator[CaughtSignal]:
+def catch_signals(
+    signals: Iterable[signal.Signals] = SIGNALS, react: Callable[[], None] = lambda: None
+) -> Iterator[CaughtSignal]:
     """Record the first signal instead of ending the process; a second one has its usual effect.
 
     Handlers can be set in the main thread only; in other threads signals keep their handlers. So do ignored signals.
+
+    Parameters
+    ----------
+    signals
+        Signals to catch.
+    react
+        Called when one is caught.
     """
     caught = CaughtSignal()
     before = {}
     if threading.current_thread() is threading.main_thread():
-        before = {s: h for s in SIGNALS if (h := signal.getsignal(s)) not in (signal.SIG_IGN, None)}
+        before = {s: h for s in signals if (h := signal.getsignal(s)) not in (signal.SIG_IGN, None)}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -128,6 +137,7 @@ def catch_signals() -> Iterator[CaughtSignal]:
     def handle(number: int, frame: FrameType | None) -> None:
         caught.number = number
         restore()
+        react()
 
     try:
         for number in before:
@@ -220,7 +230,9 @@ class _RecordedSection(Section):
 
 
 @contextmanager
-def recording(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool) -> Iterator[Recorder]:
+def recording(
+    checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool, signals: Iterable[signal.Signals] = SIGNALS
+) -> Iterator[Recorder]:
     """Provide a recorder for one run; however the run ends, its last boundary is saved.
 
     Parameters
@@ -231,10 +243,12 @@ def recording(checkpoint: Checkpoint, fingerprint: dict[str, Any], resume: bool)
         Description of the run; resuming requires the same one.
     resume
         Whether to continue from the state in the folder; without it the folder must have none.
+    signals
+        Signals that make the run save its state and stop.
     """
     with checkpoint.locked():
         found = _load_sections(checkpoint, fingerprint, resume)
-        with catch_signals() as caught:
+        with catch_signals(signals) as caught:
             recorder = Recorder(checkpoint, fingerprint, found, caught)
             try:
                 yield recorder

@@ -203,6 +203,11 @@ class Dibs(Method):
         preset = paper_settings if self.published else default_settings
         return preset(model, d, rows, **self.changes())
 
+    def plan(self, problem: Problem) -> str:
+        data = problem.data
+        steps = self.settings(problem.model, data.nodes, data.observations).steps
+        return f"DiBS with {self.particles} particles and {steps:,} steps, an approximation of the posterior"
+
     def run(self, problem: Problem) -> Posterior:
         data, model = problem.data, problem.model
         return infer(

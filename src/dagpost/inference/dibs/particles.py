@@ -145,8 +145,18 @@ def to_posterior(
             ParticleDiagnostics(
                 len(last.z), int((~acyclic).sum()), last.made, handling, moves, ended_by="limit" if early else "steps"
             ),
-            Verdict(_cut_short(last, moves, settings.moves)) if early else None,
+            Verdict(_cut_short(last, moves, settings.moves) if early else _approximate(graphs, int((~acyclic).sum()))),
         ),
+    )
+
+
+def _approximate(graphs: Graphs, cyclic: int) -> str:
+    """Return the verdict on a complete run."""
+    different = len(np.unique(graphs.reshape(len(graphs), -1), axis=0))
+    lost = f", {cyclic} with a cycle" if cyclic else ""
+    return (
+        f"DiBS is an approximation that cannot measure its own error: {len(graphs)} particles, {different} different "
+        f"graphs{lost}; probabilities come in steps of 1/{len(graphs)}. Compare runs with other seeds (--seed, seed=)."
     )
 
 

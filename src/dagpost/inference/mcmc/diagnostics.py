@@ -34,23 +34,32 @@ class Convergence(NamedTuple):
             and min(self.ess, self.ess_log_posterior) >= SMALLEST_ESS
         )
 
-    @property
-    def verdict(self) -> str:
-        """One sentence: whether to trust the run, and what failed."""
+    def verdict(self, worst: str = "") -> str:
+        """Return how far edge probabilities may be off, what failed, and what helps.
+
+        Parameters
+        ----------
+        worst
+            The edge with the largest error, in words.
+        """
         rhat, ess = max(self.rhat, self.rhat_log_posterior), min(self.ess, self.ess_log_posterior)
-        figures = f"largest split-R̂ {rhat:.3f}, smallest effective sample size {ess:.0f}"
+        where = f", largest at {worst}" if worst and self.error > 0 else ""
+        size = f"edge probabilities are accurate to about ±{2 * self.error:.3f}{where}"
         if self.trusted:
-            return f"The chains agree ({figures}); edge probabilities are accurate to about ±{2 * self.error:.3f}."
+            return f"The chains agree: {size} (split-R̂ {rhat:.3f}, effective sample size {ess:.0f})."
         failed = []
         if not rhat <= LARGEST_RHAT:
-            failed.append(f"the chains disagree (largest split-R̂ {rhat:.3f}, should be at most {LARGEST_RHAT})")
+            failed.append(f"the chains disagree (split-R̂ {rhat:.3f}, should be at most {LARGEST_RHAT})")
         if not ess >= SMALLEST_ESS:
             failed.append(
                 f"the chains are too short (effective sample size {ess:.0f}, should be at least {SMALLEST_ESS:.0f})"
             )
+        off = f"Edge probabilities may be off by more than ±{2 * self.error:.2f}{where}"
+        if self.error >= 0.5:
+            failed, off = ["the chains are too short to be judged"], "Edge probabilities may be anything"
         return (
-            f"Do not trust this run yet: {' and '.join(failed)}. "
-            "Run it longer (raise time_limit or max_moves), or compare runs with other seeds."
+            f"Do not trust this run yet: {' and '.join(failed)}. {off}. "
+            "A longer time limit helps (--time-limit, time_limit=)."
         )
 
 

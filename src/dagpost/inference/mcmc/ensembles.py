@@ -290,7 +290,7 @@ def _stop_at_expiry(clock: Clock | None, stop: np.ndarray) -> Iterator[None]:
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(min(max(clock.left, 0.01), 1.0)):
+        while not over.wait(min(max(clock.left, 0.01), 0.2)):
             if clock.expired:
                 stop[0] = True
                 return

@@ -168,7 +168,7 @@ def refine(
                 made += moves_of(ensembles)
                 reset_counters(ensembles)
             since, anew = clock.seconds, batches - batches_of(begun)
-            timer = None if limit is None else Clock(max(limit - clock.seconds, 1e-3))
+            timer = None if limit is None else clock.within(limit - clock.seconds)
             block = run_block(ensembles, scoring, heats, moves, rounds, batches, begun, reached, chains, timer)
             now, own = clock.seconds, moves_of(ensembles)
             if batches_of(block) < batches:

@@ -22,18 +22,18 @@ from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import parse_settings, prepare, read_data
-from dagpost.interfaces.cli.output import PAGE, RESULTS, output_folder, save, write
+from dagpost.interfaces.cli.output import CHECKPOINT, PAGE, RESULTS, output_folder, save, summary_text, write
 
 if TYPE_CHECKING:
+    from dagpost.inference.defaults import Assumptions
     from dagpost.inference.history import History
-    from dagpost.interfaces.defaults import Assumptions
     from dagpost.posterior import Posterior
 
 OVERRIDES = {
     "units": "--raw-units",
-    "model": "--model bge | mlp, --noise 0.1",
+    "model": "--model linear | mlp, --noise 0.1",
     "noise": "--noise 0.1",
-    "prior": "--prior scale-free | uniform",
+    "prior": "--prior erdos-renyi | scale-free | uniform",
     "method": "--method exact | dibs | …",
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "leave them out of the table",
@@ -42,12 +42,6 @@ OVERRIDES = {
 
 WITH_CALLBACK = ("auto", "dibs", "dibs-paper")
 """Methods that take a callback."""
-
-CHECKPOINT = "checkpoint"
-"""Folder inside the output folder that holds the state of a stopped run."""
-
-LONG_COMPILING = 5.0
-"""Seconds of compiling from which on the summary mentions them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +53,7 @@ class FitOptions:
     table
         Path of the table.
     model, prior, method, noise
-        As in `dagpost.interfaces.defaults.assume`.
+        As in `dagpost.inference.defaults.assume`.
     raw_units
         Whether to keep the units of the columns.
     interventions
@@ -110,9 +104,9 @@ def run_fit(options: FitOptions) -> None:
     if options.watch and options.quiet:
         raise InputError("--watch and --quiet contradict each other: leave one of them out")
     prepare(options.accelerator)
+    from dagpost.inference.defaults import assume
     from dagpost.inference.fit import fit
     from dagpost.inference.history import History
-    from dagpost.interfaces.defaults import assume
 
     data = read_data(options.table, options.interventions, options.reading, options.quiet)
     assumptions = assume(
@@ -129,7 +123,8 @@ def run_fit(options: FitOptions) -> None:
     if options.quiet:
         arguments["progress"] = False
     files = (*RESULTS, PAGE) if options.report else RESULTS
-    with output_folder(options.out, files, options.overwrite) as folder:
+    goes_on = options.resume and (Path(options.out) / CHECKPOINT).exists()
+    with output_folder(options.out, files, options.overwrite or goes_on) as folder:
         arguments |= _checkpoint_arguments(options, assumptions.method, folder)
         say(f"{printable(Path(options.table).name)}: {data!r}"[:300], options.quiet)
         say(_assumptions_text(assumptions), options.quiet)
@@ -143,6 +138,7 @@ def run_fit(options: FitOptions) -> None:
                     assumptions.prior,
                     assumptions.method,
                     seed=options.seed,
+                    on_interrupt="answer",
                     **callback | arguments,
                 )
         except KeyboardInterrupt as stop:
@@ -155,9 +151,11 @@ def run_fit(options: FitOptions) -> None:
         summary = _summarise(post, options, assumptions, seconds)
         if len(history):
             summary["evolution"] = history.summary(post.names)
-        text = _summary_text(summary)
+        text = summary_text(summary)
         written = save(post, folder, summary, text)
-        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+        unfinished = _is_unfinished(post) and (folder / CHECKPOINT).exists()
+        if not unfinished:
+            shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
         if options.report:
             from dagpost.report import html_report
 
@@ -165,6 +163,8 @@ def run_fit(options: FitOptions) -> None:
             written.append(PAGE)
     say(text, options.quiet)
     say(f"written to {printable(folder)}: {', '.join(written)}; view with `dagpost show {folder}`", options.quiet)
+    if unfinished:
+        say(f"to go on: {_resume_command(post)}", options.quiet)
     if options.json:
         emit(as_json(summary))
 
@@ -219,8 +219,27 @@ def _resume_hint(arguments: dict[str, Any]) -> str:
     """Return how to continue a stopped run."""
     if "checkpoint" not in arguments or not arguments["checkpoint"].exists():
         return "nothing was written."
+    return f"resume with: {_resume_command()}"
+
+
+def _is_unfinished(post: Posterior) -> bool:
+    """Return whether a limit or Ctrl-C ended the run, and its state can be continued."""
+    verdict, diagnostics = post.record.verdict, post.record.diagnostics
+    return diagnostics is not None and diagnostics.ended_by == "limit" and not (verdict and verdict.trusted)
+
+
+def _resume_command(post: Posterior | None = None) -> str:
+    """Return the command that continues this run; with four times the time where a limit ended it."""
     words = [word for word in sys.argv[1:] if word != "--resume"]
-    return "resume with: " + shlex.join(["dagpost", *words, "--resume"])
+    limit = None if post is None else post.record.provenance.options.get("time_limit")
+    if limit is not None:
+        for n, word in enumerate(words):
+            if word == "--time-limit":
+                del words[n : n + 2]
+                break
+        words = [word for word in words if not word.startswith("--time-limit=")]
+        words += ["--time-limit", f"{4 * limit:g}"]
+    return shlex.join(["dagpost", *words, "--resume"])
 
 
 def _assumptions_text(assumptions: Assumptions) -> str:
@@ -231,7 +250,6 @@ def _assumptions_text(assumptions: Assumptions) -> str:
 
 def _summarise(post: Posterior, options: FitOptions, assumptions: Assumptions, seconds: float) -> dict[str, Any]:
     """Return the content of summary.json."""
-    table = post.edge_table()
     return {
         "dagpost": __version__,
         "table": Path(options.table).name,
@@ -247,30 +265,9 @@ def _summarise(post: Posterior, options: FitOptions, assumptions: Assumptions, s
         "expected_edges": post.expected_edges,
         "seconds": round(seconds, 3),
         "info": dict(post.info),
-        "edges": [
-            {"cause": c, "effect": e, "probability": p}
-            for c, e, p in zip(table.cause, table.effect, table.probability.tolist())
-        ],
+        "pairs": post.pair_table().to_dict("records"),
+        "edges": post.edge_table().to_dict("records"),
     }
-
-
-def _summary_text(summary: dict[str, Any], top: int = 12) -> str:
-    """Return the summary in a few lines, with the `top` most probable edges."""
-    likely = [e for e in summary["edges"] if e["probability"] >= 0.5]
-    lines = [
-        f"{summary['graphs']} graphs on {len(summary['names'])} nodes by {summary['method']} "
-        f"in {summary['seconds']:.1f} s; {summary['expected_edges']:.1f} edges expected, "
-        f"{len(likely)} more probable than not"
-    ]
-    lines += [f"  {e['probability']:.3f}  {printable(e['cause'])} -> {printable(e['effect'])}" for e in likely[:top]]
-    if len(likely) > top:
-        lines.append(f"  … and {len(likely) - top} more")
-    if "verdict" in summary["info"]:
-        lines.append(str(summary["info"]["verdict"]))
-    compiling = summary["info"].get("compiling", 0.0)
-    if compiling >= LONG_COMPILING:
-        lines.append(f"Compiling took {compiling:.0f} s of this; time limits exclude it, and later runs compile less.")
-    return "\n".join(lines)
 
 
 FIT_EXAMPLES = """Examples:
@@ -315,7 +312,10 @@ def fit(
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(help="Maximum seconds, without compiling; a seed then no longer fixes the result."),
+        typer.Option(
+            help="Maximum seconds, without compiling; inf for no limit [120 for the chains of auto, unless --precision "
+            "or --max-moves is given]. A seed does not fix the result of a run that a limit ended."
+        ),
     ] = None,
     set_: o.Settings = None,
     out: o.Out = "run",

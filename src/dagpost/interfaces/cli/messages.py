@@ -17,6 +17,10 @@ OWN_WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, 
 """Warning classes of dagpost, which are addressed to users."""
 
 
+OPEN_DIRECTION = 0.75
+"""A direction with a smaller share of the probability of a pair is called open."""
+
+
 def say(text: str, quiet: bool = False) -> None:
     """Print a message on standard error, unless `quiet`."""
     if not quiet:
@@ -35,6 +39,14 @@ def emit(text: str) -> None:
         print(text, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def pair_text(pair: Mapping[str, Any]) -> str:
+    """Return a pair of nodes with its direction, or with a line where the direction is open."""
+    cause, effect = (errors.printable(pair[end]) for end in ("cause", "effect"))
+    if pair["direction"] < OPEN_DIRECTION:
+        return f"{cause} -- {effect}  (direction open, {pair['direction']:.2f} for ->)"
+    return f"{cause} -> {effect}  ({pair['direction']:.2f} for this direction)"
 
 
 def as_json(value: Any) -> str:

@@ -65,8 +65,8 @@ def use_accelerator(name: str | None) -> None:
         ) from None
 
 
-MODELS = ("linear", "bge", "mlp")
-PRIORS = ("erdos-renyi", "scale-free", "uniform")
+MODELS = ("bge", "linear", "mlp")
+PRIORS = ("unknown-density", "erdos-renyi", "scale-free", "uniform")
 METHODS = (
     "auto", "dibs", "dibs-paper", "exact", "mc3", "m-mc3", "g-mc3", "bootstrap-pc", "bootstrap-ges",
 )  # fmt: skip
@@ -96,10 +96,10 @@ Missing = Annotated[
 ]
 Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
-    str | None, typer.Option("--model", help=f"{', '.join(MODELS)} [linear]", autocompletion=_words(*MODELS))
+    str | None, typer.Option("--model", help=f"{', '.join(MODELS)} [bge]", autocompletion=_words(*MODELS))
 ]
 PriorName = Annotated[
-    str | None, typer.Option("--prior", help=f"{', '.join(PRIORS)} [erdos-renyi]", autocompletion=_words(*PRIORS))
+    str | None, typer.Option("--prior", help=f"{', '.join(PRIORS)} [unknown-density]", autocompletion=_words(*PRIORS))
 ]
 MethodName = Annotated[
     str | None, typer.Option("--method", help=f"{', '.join(METHODS)} [auto]", autocompletion=_words(*METHODS))

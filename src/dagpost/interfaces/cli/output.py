@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagpost._util.files import try_lock, write_atomically
 from dagpost.errors import InputError, printable
-from dagpost.interfaces.cli.messages import as_json
+from dagpost.interfaces.cli.messages import as_json, pair_text
 
 if TYPE_CHECKING:
     from dagpost.posterior import Posterior
@@ -20,6 +20,8 @@ POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "
 RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
 PAGE = "report.html"
 LOCK = ".dagpost.lock"
+CHECKPOINT = "checkpoint"
+"""Folder inside the output folder that holds the state of a stopped run."""
 
 
 @contextmanager
@@ -106,7 +108,10 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
     if not Path(folder).is_dir():
         raise InputError(f"{_shown(Path(folder))}: no such folder: create one with `dagpost fit data.csv --out FOLDER`")
     if not path.is_file():
-        raise InputError(f"{_shown(Path(folder))} holds no finished run ({SUMMARY} is missing): run `dagpost fit`")
+        cure = "run `dagpost fit`"
+        if (Path(folder) / CHECKPOINT).exists():
+            cure = "it was stopped: repeat its `dagpost fit` command with --resume"
+        raise InputError(f"{_shown(Path(folder))} holds no finished run ({SUMMARY} is missing): {cure}")
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
         for edge in summary["edges"]:
@@ -139,3 +144,28 @@ def read_posterior(folder: str | os.PathLike[str], summary: dict[str, Any]) -> P
 def _shown(path: Path) -> str:
     """Return the path without characters that a terminal would interpret."""
     return printable(path)
+
+
+LONG_COMPILING = 5.0
+"""Seconds of compiling from which on the summary mentions them."""
+
+
+def summary_text(summary: dict[str, Any], top: int = 12) -> str:
+    """Return the summary in a few lines, with the `top` pairs most probably joined."""
+    likely = [pair for pair in summary["pairs"] if pair["adjacent"] >= 0.5]
+    lines = [
+        f"{summary['graphs']} graphs on {len(summary['names'])} nodes by {summary['method']} "
+        f"in {summary['seconds']:.1f} s; {summary['expected_edges']:.1f} edges expected, "
+        f"{len(likely)} pairs more probably joined than not"
+    ]
+    lines += [f"  {pair['adjacent']:.3f}  {pair_text(pair)}" for pair in likely[:top]]
+    if len(likely) > top:
+        lines.append(f"  … and {len(likely) - top} more")
+    if "verdict" in summary["info"]:
+        lines.append(str(summary["info"]["verdict"]))
+    if summary["info"].get("model_fit"):
+        lines.append(str(summary["info"]["model_fit"]))
+    compiling = summary["info"].get("compiling", 0.0)
+    if compiling >= LONG_COMPILING:
+        lines.append(f"Compiling took {compiling:.0f} s of this; time limits exclude it, and later runs compile less.")
+    return "\n".join(lines)

@@ -8,7 +8,7 @@ import typer
 
 from dagpost.errors import InputError, printable, whole_number
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.messages import as_json, emit, say
+from dagpost.interfaces.cli.messages import OPEN_DIRECTION, as_json, emit, say
 from dagpost.interfaces.cli.options import prepare
 from dagpost.interfaces.cli.output import PAGE, POSTERIOR, output_folder, read_posterior, read_summary, write
 
@@ -78,17 +78,31 @@ def show(
     min_probability: Annotated[float, typer.Option(help="Leave out less probable edges.")] = 0.05,
     json: o.Json = False,
 ) -> None:
-    """Print the most probable edges of a run."""
+    """Print the pairs of columns that are most probably joined, each with the direction of its edge."""
     whole_number("--top", top, least=1)
     if not 0 <= min_probability <= 1:
         raise InputError(f"--min-probability {min_probability}: give a number from 0 to 1")
     summary = read_summary(run)
-    edges = [e for e in summary["edges"] if e["probability"] >= min_probability]
-    emit(as_json(edges[:top]) if json else edge_table(edges[:top], len(edges), summary))
+    pairs = [p for p in summary.get("pairs") or pairs_of(summary["edges"]) if p["adjacent"] >= min_probability]
+    emit(as_json(pairs[:top]) if json else pair_table(pairs[:top], len(pairs), summary))
 
 
-def edge_table(edges: list[dict[str, Any]], total: int, summary: dict[str, Any]) -> str:
-    """Return a table for the terminal, of `total` edges in all; markup and control characters in names are escaped."""
+def pairs_of(edges: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the pairs of a summary that lists edges alone, as those of the first version do."""
+    known = {(e["cause"], e["effect"]): e["probability"] for e in edges}
+    out = []
+    for (cause, effect), probability in known.items():
+        back = known.get((effect, cause), 0.0)
+        if (probability, cause) < (back, effect):
+            continue
+        both = min(probability + back, 1.0)
+        pair = {"cause": cause, "effect": effect, "probability": probability, "adjacent": both}
+        out.append({**pair, "direction": probability / both if both else 0.5})
+    return sorted(out, key=lambda pair: -pair["adjacent"])
+
+
+def pair_table(pairs: list[dict[str, Any]], total: int, summary: dict[str, Any]) -> str:
+    """Return a table for the terminal, of `total` pairs in all; markup and control characters in names are escaped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -97,13 +111,17 @@ def edge_table(edges: list[dict[str, Any]], total: int, summary: dict[str, Any])
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("cause", "", "effect"):
         table.add_column(heading, overflow="fold")
-    table.add_column("probability", justify="right")
-    for edge in edges:
-        cells = (printable(edge["cause"]), "->", printable(edge["effect"]), f"{edge['probability']:.3f}")
-        table.add_row(*map(Text, cells))
+    table.add_column("joined", justify="right")
+    table.add_column("direction", justify="right")
+    for pair in pairs:
+        arrow = "--" if pair["direction"] < OPEN_DIRECTION else "->"
+        numbers = (f"{pair['adjacent']:.3f}", f"{pair['direction']:.2f}")
+        table.add_row(*map(Text, (printable(pair["cause"]), arrow, printable(pair["effect"]), *numbers)))
     console = Console(color_system=None)
     with console.capture() as captured:
         console.print(table)
-    count = f"{len(edges)} of {total} edges shown" if total > len(edges) else f"{total} edges"
-    verdict = summary.get("info", {}).get("verdict")
-    return captured.get().rstrip() + f"\n{count}" + (f". {printable(verdict)}" if verdict else "")
+    count = f"{len(pairs)} of {total} pairs shown" if total > len(pairs) else f"{total} pairs"
+    key = "joined: probability of an edge either way; direction: share of cause -> effect in it, -- where it is open"
+    told = summary.get("info", {})
+    sentences = [printable(told[name]) for name in ("verdict", "model_fit") if told.get(name)]
+    return "\n".join([captured.get().rstrip(), f"{count}; {key}.", *sentences])

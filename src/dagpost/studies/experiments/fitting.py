@@ -79,7 +79,7 @@ def fit_run(data: Dataset, run: Mapping[str, Any], prior: str, seed: int) -> Ite
         if method == "dibs-lib":
             post = fit_dibs_lib(data, model, prior, seed=seed, **options)
         else:
-            post = fit(data, model, prior, method, seed=seed, progress=False, **options)
+            post = fit(data, model, prior, method, seed=seed, progress=False, **{"time_limit": None, **options})
     except AllCyclic as error:
         yield from label_posteriors(data, run, prior, error, seen)
         return

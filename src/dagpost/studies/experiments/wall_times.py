@@ -109,7 +109,7 @@ def _time_fit(task: Task, data: Dataset, **options: Any) -> float:
     began = time.perf_counter()
     fit(
         data, model_of(run), task.data["graphs"], run["method"], particles=run["particles"], seed=task.seed,
-        progress=False, **run.get("options", {}), **options,
+        time_limit=None, progress=False, **run.get("options", {}), **options,
     )  # fmt: skip
     return time.perf_counter() - began
 

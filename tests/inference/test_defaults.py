@@ -5,7 +5,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.errors import InputError
-from dagpost.interfaces.defaults import assume
+from dagpost.inference.defaults import assume
 
 DATA = dp.simulate(nodes=4, observations=50, seed=1).train
 

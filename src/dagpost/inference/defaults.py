@@ -1,7 +1,8 @@
-"""Defaults of the command line and of the scikit-learn estimator for a table whose user gives no further options.
+"""Defaults for a table whose user names no model: one set for `dagpost.fit`, `dagpost.exact`, the command line and the
+scikit-learn estimator.
 
-Every default that is applied comes with a message. `dagpost.fit` applies none of them: there, "linear" is the paper's
-model with known noise, and data stay in their units.
+Every default that is applied comes with a message. `benchmarks/foreign_networks.py` measures what they are chosen by.
+In `dagpost.fit` a named model is the paper's: "linear" has known noise, and data stay in their units.
 """
 
 from __future__ import annotations
@@ -51,14 +52,15 @@ def assume(
 ) -> Assumptions:
     """Fill in defaults for what is None.
 
-    Columns are standardised and the noise variance of every node is learnt, so that results do not depend on units.
+    Columns are standardised and the noise of every node is learnt or integrated out, so that results do not depend on
+    units.
 
     Parameters
     ----------
     data
         The table.
     model, prior, method
-        Names or objects, as in `dagpost.fit`; by default "linear", "erdos-renyi" and "auto".
+        Names or objects, as in `dagpost.fit`; by default "bge", "unknown-density" and "auto".
     noise
         Known noise variance of every node; None to learn it. Models that integrate their noise out take none.
     standardise
@@ -78,8 +80,8 @@ def assume(
 
     >>> from dagpost.data import Dataset
     >>> assumptions = assume(Dataset([[1.0, 20.0], [2.0, 70.0], [4.0, 40.0]]))
-    >>> assumptions.model.noise_variance, assumptions.data.scaling is not None, assumptions.method
-    (None, True, 'auto')
+    >>> assumptions.model.name, assumptions.data.scaling is not None, assumptions.method
+    ('bge', True, 'auto')
     """
     messages: dict[str, str] = {}
     built_model = _build_model(model, noise, dict(model_settings or {}))
@@ -90,19 +92,23 @@ def assume(
     if standardise:
         data = _standardise(data)
     if model is None:
-        messages["model"] = "linear, Gaussian noise of unknown size at each node"
+        messages["model"] = (
+            "linear effects, Gaussian noise; weights and noise variances integrated out (bge)"
+            if noise is None
+            else f"linear effects, Gaussian noise of variance {noise:g}"
+        )
     elif noise is None and getattr(built_model, "noise_variance", 0) is None:
         messages["noise"] = "variance learnt for each node"
     if prior is None:
-        messages["prior"] = "erdos-renyi: all edges equally probable, about two per node"
+        messages["prior"] = "all edges equally probable; how many there are is learnt (unknown-density)"
     if method is None:
         messages["method"] = (
-            "auto: MCMC over graphs until the edge probabilities are precise (DiBS where evidence has no closed form)"
+            "auto: exact for few columns, chains over graphs for more, DiBS where evidence has no closed form"
         )
     if not data.intervened.any():
         messages["rows"] = "all observed, none from an intervention"
     messages |= _two_valued_columns(data)
-    graph_prior = _build("prior", prior or "erdos-renyi", as_prior, dict(prior_settings or {}))
+    graph_prior = _build("prior", prior or "unknown-density", as_prior, dict(prior_settings or {}))
     return Assumptions(data, built_model, graph_prior, method or "auto", messages)
 
 
@@ -133,7 +139,7 @@ def _build_model(model: str | Model | None, noise: float | None, settings: dict[
         if noise is not None or settings:
             raise InputError("noise and settings go into the model object itself: pass them to its constructor")
         return model
-    name = model or "linear"
+    name = model or ("bge" if noise is None else "linear")
     kind = MODELS.get(name) if isinstance(name, str) else None
     if kind is not None and "noise_variance" in {f.name for f in fields(kind)}:  # type: ignore[arg-type]
         settings.setdefault("noise_variance", None if noise is None else positive("noise", noise))

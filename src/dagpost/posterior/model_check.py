@@ -1,0 +1,159 @@
+"""Does a linear Gaussian model fit? Tests on the residuals of every node given its parents.
+
+Three departures matter for edge probabilities: a nonlinear dependence, which a linear model misses or explains by wrong
+edges; heavy tails and unequal variances, which make it too sure. Parents are those of the most probable graph among
+the draws. Under the model, residuals of a node are Gaussian and independent of all nodes that are not its descendants,
+so that squares and cubes of those columns have nothing to say about them. P-values are corrected for the number of
+tests (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from dagpost.errors import printable
+from dagpost.graphs import descendants
+from dagpost.posterior.sample import GraphSample
+from dagpost.typing import Graph
+
+LEVEL = 0.001
+"""Probability of a false alarm of each kind over all nodes, approximately."""
+FEWEST_ROWS = 30
+MOST_ROWS = 20_000
+"""Rows that are used; more would find departures too small to matter."""
+
+
+Departure = tuple[str, int, int | None, float]
+"""Kind, node, cause and corrected p-value."""
+
+
+class Misfit(NamedTuple):
+    """A node whose residuals contradict the model.
+
+    Attributes
+    ----------
+    kind
+        "nonlinear", "heavy tails" or "unequal variance".
+    node
+        Name of the node.
+    cause
+        Column that the residuals, or their variance, depend on; None for heavy tails.
+    p_value
+        Corrected p-value.
+    """
+
+    kind: str
+    node: str
+    cause: str | None
+    p_value: float
+
+
+def check_model(post: GraphSample) -> list[Misfit] | None:
+    """Return what contradicts a linear Gaussian model, most significant first.
+
+    Parameters
+    ----------
+    post
+        Posterior with its data.
+
+    Returns
+    -------
+    list of Misfit or None
+        None if the model is not a linear one, or data are missing or few.
+    """
+    if post.data is None or not post.model.linear or post.data.observations < FEWEST_ROWS:
+        return None
+    graph = post.graphs[int(np.argmax(post.log_weights if post.log_joint is None else post.log_joint))]
+    values, observed = post.data.values[:MOST_ROWS], ~post.data.intervened[:MOST_ROWS]
+    scale = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
+    values = (values - values.mean(axis=0)) / scale
+    later = descendants(graph)
+    d, found = post.nodes, []
+    for j in range(d):
+        rows = observed[:, j]
+        parents = np.flatnonzero(graph[:, j])
+        if rows.sum() < max(FEWEST_ROWS, 5 * (len(parents) + 1)):
+            continue
+        others = [k for k in range(d) if k != j and not later[j, k]]
+        found += _of_node(j, values[rows], graph, others, d)
+    names = post.names
+    misfits = [Misfit(kind, names[j], None if k is None else names[k], p) for kind, j, k, p in found if p < LEVEL]
+    return sorted(misfits, key=lambda misfit: misfit.p_value)
+
+
+def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: list[int], d: int) -> list[Departure]:
+    """Return the strongest departure of each kind at one node."""
+    n, parents = len(values), np.flatnonzero(graph[:, j])
+    design = np.column_stack([np.ones(n), values[:, parents]])
+    residual = values[:, j] - design @ np.linalg.lstsq(design, values[:, j], rcond=None)[0]
+    if residual.std() < 1e-9:
+        return []
+    residual = residual / residual.std()
+    out: list[Departure] = [
+        ("heavy tails", j, None, d * float(stats.kurtosistest(residual, alternative="greater").pvalue))
+    ]
+    if others:
+        chosen = values[:, others]
+        powers = np.concatenate([chosen**2, np.clip(chosen, -4, 4) ** 3], axis=1)
+        ranked = stats.norm.ppf((stats.rankdata(residual) - 0.5) / n)  # one outlying row must not decide
+        p = _p_values(ranked, powers, design)
+        best = int(p.argmin())
+        out.append(("nonlinear", j, others[best % len(others)], d * len(p) * float(p[best])))
+    if len(parents):
+        spread = np.abs(residual)  # Glejser: absolute residuals against the parents and their sizes
+        regressors = np.concatenate([values[:, parents], np.abs(values[:, parents])], axis=1)
+        p = _p_values(spread, regressors, np.ones((n, 1)))
+        best = int(p.argmin())
+        out.append(("unequal variance", j, int(parents[best % len(parents)]), d * len(p) * float(p[best])))
+    return out
+
+
+def _p_values(
+    target: Float[np.ndarray, " n"], regressors: Float[np.ndarray, "n k"], known: Float[np.ndarray, "n q"]
+) -> Float[np.ndarray, " k"]:
+    """Return the p-value of the partial correlation of each regressor with the target given the known columns."""
+    basis, _ = np.linalg.qr(known)
+    target, regressors = target - basis @ (basis.T @ target), regressors - basis @ (basis.T @ regressors)
+    norms = np.linalg.norm(regressors, axis=0) * np.linalg.norm(target)
+    r = np.clip(target @ regressors / np.maximum(norms, 1e-12), -0.999999, 0.999999)
+    freedom = max(len(target) - basis.shape[1] - 1, 1)
+    return np.where(norms > 1e-9, 2 * stats.t.sf(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom), 1.0)
+
+
+CURES = {
+    "nonlinear": "a linear model may miss such edges or turn them round: compare with --model mlp (model='mlp')",
+    "heavy tails": "the model is too sure of edges there: take logarithms or ranks of these columns",
+    "unequal variance": "the model is too sure of edges there: take logarithms of these columns",
+}
+
+
+def model_fit_text(misfits: list[Misfit] | None, shown: int = 3) -> str | None:
+    """Return the result in plain sentences; None if the model was not tested.
+
+    Parameters
+    ----------
+    misfits
+        As from `check_model`.
+    shown
+        Most nodes to name for each kind.
+    """
+    if misfits is None:
+        return None
+    if not misfits:
+        return "The residuals fit the model: no sign of nonlinearity, heavy tails or unequal variance."
+    sentences = []
+    for kind, cure in CURES.items():
+        some = [m for m in misfits if m.kind == kind]
+        if not some:
+            continue
+        names = [f"{printable(m.node)} on {printable(m.cause)}" if m.cause else printable(m.node) for m in some[:shown]]
+        more = f" and {len(some) - shown} more" if len(some) > shown else ""
+        what = {"nonlinear": "Dependence is not linear", "heavy tails": "Residuals have heavy tails"}.get(
+            kind, "Noise varies with the parents"
+        )
+        sentences.append(f"{what} ({', '.join(names)}{more}): {cure}.")
+    return " ".join(sentences)

@@ -1,0 +1,70 @@
+"""Residual checks: quiet where the model holds, and naming what is wrong where it does not."""
+
+import numpy as np
+import pytest
+
+import dagpost as dp
+from dagpost.posterior.model_check import LEVEL, Misfit, check_model, model_fit_text
+
+
+def checked(values, **options):
+    return check_model(dp.fit(values, "bge", draws=20, progress=False, **options))
+
+
+@pytest.mark.slow
+def test_false_alarms_are_rare():
+    """Sixty data sets of the model, three kinds of alarm each at LEVEL: more than three have probability below 1e-5."""
+    alarms = 0
+    for seed in range(60):
+        rows = (50, 200, 800)[seed % 3]
+        sim = dp.simulate("linear", nodes=5, observations=rows, seed=seed, interventional_sets=0)
+        alarms += bool(checked(sim.train))
+    assert LEVEL <= 0.001 and alarms <= 3
+
+
+def test_a_curve_is_seen():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 3))
+    x[:, 2] = x[:, 0] + 0.6 * x[:, 0] ** 2 + 0.3 * x[:, 2]
+    found = checked(x, knowledge={"required": [["x0", "x2"]]})
+    assert any(m.kind == "nonlinear" and (m.node, m.cause) == ("x2", "x0") for m in found)
+    assert "x2 on x0" in model_fit_text(found) and "mlp" in model_fit_text(found)
+
+
+def test_heavy_tails_are_seen():
+    x = np.random.default_rng(2).standard_t(3, size=(400, 3))
+    x[:, 1] += x[:, 0]
+    assert {m.kind for m in checked(x)} >= {"heavy tails"}
+
+
+def test_unequal_variance_is_seen():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(400, 2))
+    x[:, 1] = 2 * x[:, 0] + np.exp(0.5 * x[:, 0]) * x[:, 1]
+    found = checked(x, knowledge={"required": [["x0", "x1"]]})
+    assert any(m.kind == "unequal variance" and m.node == "x1" for m in found)
+
+
+def test_intervened_rows_are_left_out():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(200, 2))
+    mask = np.zeros(x.shape, dtype=bool)
+    mask[:60, 1] = True
+    x[:60, 1] = 30  # set by hand: no residual of the model
+    assert checked(dp.Dataset(x, intervened=mask)) == []
+
+
+def test_words():
+    assert model_fit_text(None) is None
+    assert "fit the model" in model_fit_text([])
+    many = [Misfit("heavy tails", f"n{k}", None, 1e-6) for k in range(5)]
+    assert "n0, n1, n2 and 2 more" in model_fit_text(many)
+    few = dp.fit(np.random.default_rng(0).normal(size=(20, 2)), "bge", draws=5, progress=False)
+    assert few.record.verdict.model_fit is None  # too few rows to say
+
+
+def test_it_is_stored(tmp_path):
+    post = dp.fit(np.random.default_rng(0).normal(size=(50, 3)), progress=False)
+    assert "fit the model" in post.record.verdict.model_fit
+    post.save(tmp_path / "post.nc")
+    assert dp.load(tmp_path / "post.nc").record.verdict == post.record.verdict
