@@ -68,6 +68,17 @@ def test_graph_draws_probable_edges_and_open_directions(layout):
     assert "dashed: direction open" in ax.get_title()
 
 
+def test_certain_pairs_stay_at_every_threshold():
+    """0.52 and 0.47 one way or the other: adjacent with 0.99, and the threshold acts on that."""
+    for threshold in (0.3, 0.5, 0.6, 0.95):
+        drawn = arrows(dp.plot.graph(table((0, 1, 0.52), (1, 0, 0.47)), threshold=threshold))
+        assert set(drawn) == {(0, 1)} and drawn[0, 1].get_linestyle() != "-"
+    shares = table((0, 1, 0.7), (1, 0, 0.2), (2, 3, 0.6), (3, 2, 0.3))  # 0.78 and 0.67 of the adjacency
+    drawn = arrows(ax := dp.plot.graph(shares, threshold=0.85))
+    assert [drawn[0, 1].get_linestyle() == "-", drawn[2, 3].get_linestyle() == "-"] == [True, False]
+    assert "0.90\nback 0.20" in texts(ax)
+
+
 def test_names_are_no_formulas_and_are_cut():
     for ax in (dp.plot.graph(table((0, 1, 1.0))), dp.plot.graph(table((0, 1, 1.0)), layout="circle")):
         assert {"$x^2$", "a_b", "<b>"} <= set(texts(rendered(ax)))
@@ -79,7 +90,7 @@ def test_names_are_no_formulas_and_are_cut():
 
 def test_a_threshold_and_cycles():
     edges = table((0, 1, 0.9), (1, 2, 0.8), (2, 0, 0.6), (0, 3, 0.5))
-    assert set(arrows(dp.plot.graph(edges))) == {(0, 1), (1, 2), (0, 2), (0, 3)}  # the weakest edge of the cycle: open
+    assert set(arrows(dp.plot.graph(edges))) == {(0, 1), (1, 2), (2, 0), (0, 3)}  # each pair is judged by itself
     assert set(arrows(dp.plot.graph(edges, threshold=0.85))) == {(0, 1)}
     for wrong in (0, 1.2, True):
         with pytest.raises(dp.InputError, match="threshold"):

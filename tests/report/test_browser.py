@@ -39,6 +39,12 @@ def visible_edges(page) -> list[tuple[int, int]]:
     return sorted(map(tuple, found))
 
 
+def either_way(post) -> np.ndarray:
+    """Adjacency in the units of the page."""
+    p = np.rint(post.edge_probabilities.to_numpy() * 10_000)
+    return np.minimum(p + p.T, 10_000)
+
+
 def slide(page, value: float) -> None:
     page.evaluate(
         "v => new Promise(done => { const s = document.getElementById('threshold'); s.value = v;"
@@ -70,13 +76,13 @@ def middle_of(page, edge: str) -> tuple[float, float]:
 def test_the_slider_filters_edges_and_moves_no_node(d, opened):
     post = made_up(d)
     page = opened(post)
-    shown = np.rint(post.edge_probabilities.to_numpy() * 10_000)
+    shown = either_way(post)
     places = page.evaluate(f"{CY}.nodes().map(n => n.position())")
     for threshold in (0.01, 0.2, 0.5, 0.9, 1.0, 0.35):
         slide(page, threshold)
-        expected = [tuple(edge) for edge in np.argwhere(shown >= round(threshold * 10_000))]
-        assert visible_edges(page) == expected
-        assert page.locator("#shown").inner_text().startswith(f"{len(expected)} of {d * (d - 1)} ")
+        expected = [tuple(pair) for pair in np.argwhere(np.triu(shown >= round(threshold * 10_000), 1))]
+        assert sorted(tuple(sorted(pair)) for pair in visible_edges(page)) == expected
+        assert page.locator("#shown").inner_text().startswith(f"{len(expected)} of {d * (d - 1) // 2} ")
         assert page.locator("#threshold-value").inner_text() == f"{threshold:.2f}"
     assert page.evaluate(f"{CY}.nodes().map(n => n.position())") == places
 
@@ -87,13 +93,14 @@ def test_hover_shows_the_right_numbers(small, opened):
     p = small.edge_probabilities.to_numpy()
     slide(page, 0.5)
     for i, j in visible_edges(page):
+        settled = p[i, j] >= 0.75 * (p[i, j] + p[j, i])
         page.mouse.move(2, 2)
-        page.mouse.move(*middle_of(page, f"{i}-{j}"), steps=3)
+        page.mouse.move(*middle_of(page, f"{i}-{j}" if settled else f"{i}~{j}"), steps=3)
         text = page.locator("#tooltip").inner_text()
-        assert text.startswith(f"{small.names[i]} → {small.names[j]}")
-        for words, value in [("this", p[i, j]), ("the other", p[j, i])]:
-            assert f"{words} direction {value:.3f}" in text
-        assert f"either way {p[i, j] + p[j, i]:.3f}" in text and "effect " in text
+        assert text.startswith(f"{small.names[i]} {'→' if settled else '—'} {small.names[j]}")
+        for a, b in [(i, j), (j, i)]:
+            assert f"{small.names[a]} → {small.names[b]}: {p[a, b]:.3f}" in text
+        assert f"adjacent {p[i, j] + p[j, i]:.3f}" in text and "effect of " in text and "+ positive" in text
     place = page.evaluate(
         f"() => {{ const m = {CY}.getElementById('n1').renderedPosition(); "
         "const b = document.getElementById('graph').getBoundingClientRect(); return [m.x + b.x, m.y + b.y]; }"
@@ -111,7 +118,7 @@ def test_a_click_gives_all_details(small, opened):
     details = page.locator("#details")
     p, paths = small.edge_probabilities, small.ancestor_probabilities
     text = details.inner_text()
-    assert text.startswith("b → c") and f"{p.loc['b', 'c']:.3f}" in text and "no edge between them" in text
+    assert text.startswith("b → c") and f"{p.loc['b', 'c']:.3f}" in text and "not adjacent" in text
     assert f"{paths.loc['b', 'c']:.3f}" in text and "b on c" in text
     page.locator("#node").select_option(label="c")
     text = details.inner_text()
@@ -125,24 +132,27 @@ def test_a_click_gives_all_details(small, opened):
 def test_the_table_sorts_and_searches(opened):
     post = made_up(20)
     page = opened(post)
-    assert len(rows_of(page)) == 200 and "200 of 380 rows" in page.locator("#edge-table").inner_text()
-    expected = sorted(post.edge_table().probability, reverse=True)[:200]
+    assert len(rows_of(page)) == 190 and "190 of 190 rows" in page.locator("#edge-table").inner_text()
+    expected = sorted(either_way(post)[np.triu_indices(20, 1)] / 10_000, reverse=True)
     np.testing.assert_allclose([float(r[2]) for r in rows_of(page)], expected, atol=6e-4)
-    head = page.locator("#edge-table th", has_text="probability")
+    p = post.edge_probabilities
+    for cause, effect, _, direction, share, *_ in rows_of(page)[:20]:
+        expected = p.loc[cause, effect] / (p.loc[cause, effect] + p.loc[effect, cause])
+        assert float(share) == pytest.approx(expected, abs=0.006) and (direction == "→") == (expected >= 0.75)
+    head = page.locator("#edge-table th", has_text="adjacent")
     assert head.get_attribute("aria-sort") == "descending"
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending" and float(rows_of(page)[0][2]) == 0.0
-    page.locator("#edge-table th", has_text="effect").get_by_role("button").click()
+    page.locator("#edge-table th").nth(1).get_by_role("button").click()
     effects = [r[1] for r in rows_of(page)]
     assert effects == sorted(effects) and head.get_attribute("aria-sort") is None
-    page.get_by_label("Search edges").fill("X19")
+    page.get_by_label("Search pairs").fill("X19")
     found = rows_of(page)
-    assert len(found) == 38 and all("x19" in (r[0], r[1]) for r in found)
-    page.get_by_label("Search edges").fill("nothing like it")
+    assert len(found) == 19 and all("x19" in (r[0], r[1]) for r in found)
+    page.get_by_label("Search pairs").fill("nothing like it")
     assert rows_of(page) == [] and "0 of 0 rows" in page.locator("#edge-table").inner_text()
-    page.get_by_label("Search edges").fill("")
-    page.locator("#edge-table").get_by_role("button", name="Show more").click()
-    assert len(rows_of(page)) == 380
+    page.get_by_label("Search pairs").fill("open")
+    assert {r[3] for r in rows_of(page)} == {"open"}
 
 
 @pytest.mark.slow
@@ -152,17 +162,19 @@ def test_the_downloaded_table_is_the_posterior(names, opened, tmp_path):
     page = opened(post)
     with page.expect_download() as saving:
         page.locator("#edge-table").get_by_role("button", name="Download CSV").click()
-    assert saving.value.suggested_filename == "edges.csv"
-    saving.value.save_as(tmp_path / "edges.csv")
-    with open(tmp_path / "edges.csv", encoding="utf-8", newline="") as file:
+    assert saving.value.suggested_filename == "pairs.csv"
+    saving.value.save_as(tmp_path / "pairs.csv")
+    with open(tmp_path / "pairs.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     found = {(r["cause"], r["effect"]): float(r["probability"]) for r in rows}
+    found |= {(r["effect"], r["cause"]): float(r["reverse"]) for r in rows}
     table = post.edge_table()
     expected = {(neutral(c), neutral(e)): p for c, e, p in zip(table.cause, table.effect, table.probability.tolist())}
-    assert found.keys() == expected.keys() and len(rows) == 30
+    assert found.keys() == expected.keys() and len(rows) == 15
+    assert {r["sign"] for r in rows} <= {"positive", "negative", "undecided", ""}
     for key, p in expected.items():
         assert found[key] == pytest.approx(p, abs=0.5001e-4)
-    ordered = pd.Series([float(r["probability"]) for r in rows])
+    ordered = pd.Series([float(r["adjacency"]) for r in rows])
     assert ordered.is_monotonic_decreasing
 
 
@@ -209,7 +221,7 @@ def test_the_heat_map_answers_too(small, opened):
     margin = frame["width"] - 2 - 4 * cell
     page.mouse.move(frame["x"] + margin + 1.5 * cell, frame["y"] + margin + 0.5 * cell, steps=3)
     text = page.locator("#tooltip").inner_text()
-    assert text.startswith("a → b") and f"this direction {small.edge_probabilities.loc['a', 'b']:.3f}" in text
+    assert text.startswith("a → b") and f"a → b: {small.edge_probabilities.loc['a', 'b']:.3f}" in text
     page.mouse.down()
     page.mouse.up()
     assert page.locator("#details h3").inner_text() == "a → b"
@@ -219,7 +231,7 @@ def test_the_heat_map_answers_too(small, opened):
 def test_everything_works_from_the_keyboard(small, opened):
     page = opened(small)
     reached = []
-    for _ in range(60):
+    for _ in range(70):
         page.keyboard.press("Tab")
         focus = page.evaluate("document.activeElement.id || document.activeElement.textContent")
         reached.append(focus)
@@ -299,15 +311,17 @@ def test_print_is_light_and_holds_the_graph(opened, screenshots):
 def test_a_hundred_nodes(opened, screenshots):
     post = made_up(100, draws=60)
     page = opened(post)
-    assert len(rows_of(page)) == 200 and "200 of 9900 rows" in page.locator("#edge-table").inner_text()
+    assert len(rows_of(page)) == 200 and "200 of 4950 rows" in page.locator("#edge-table").inner_text()
     start = float(page.locator("#threshold").input_value())
     assert 0 < len(visible_edges(page)) <= 200 and start >= 0.5
     page.screenshot(path=screenshots / "hundred.png")
-    page.get_by_label("Search edges").fill("x99")
-    assert len(rows_of(page)) == 198
+    page.get_by_label("Search pairs").fill("x99")
+    assert len(rows_of(page)) == 99
+    page.get_by_label("Search pairs").fill("")
+    page.locator("#edge-table").get_by_role("button", name="Show more").click()
+    assert len(rows_of(page)) == 400
     slide(page, 0.01)
-    shown = np.rint(post.edge_probabilities.to_numpy() * 10_000)
-    assert len(visible_edges(page)) == (shown >= 100).sum()
+    assert len(visible_edges(page)) == np.triu(either_way(post) >= 100, 1).sum()
 
 
 def test_the_policy_holds_even_if_markup_got_in(browser, small, tmp_path):

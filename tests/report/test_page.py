@@ -1,6 +1,7 @@
 """How the page is put together: nothing in it can run but what belongs to it, and it is the same every time."""
 
 import base64
+import dataclasses
 import hashlib
 import json
 import re
@@ -122,9 +123,26 @@ def test_effects_are_those_of_the_posterior():
     content = content_of(post)
     table = post.effect_table().set_index(["cause", "effect"])
     assert content["effects"]["rows"]
-    for i, j, mean, lower, upper in content["effects"]["rows"]:
+    columns = ["mean", "lower", "upper", "mean_given_path"]
+    for i, j, *numbers in content["effects"]["rows"]:
         expected = table.loc[(post.names[i], post.names[j])]
-        np.testing.assert_allclose([mean, lower, upper], expected[["mean", "lower", "upper"]].astype(float), rtol=6e-4)
+        np.testing.assert_allclose(numbers, expected[columns].astype(float), rtol=6e-4)
+
+
+def test_signs_are_those_of_the_edge_weights():
+    post = made_up(4)
+    weights = np.full((200, 4, 4), 0.5)
+    weights[:, 0, 1] = weights[:, 1, 0] = -2.0
+    weights[::2, 2, 3] = weights[::2, 3, 2] = -0.1
+    graphs = np.zeros((200, 4, 4), dtype=bool)
+    graphs[:100, 0, 1] = graphs[100:, 1, 0] = graphs[:, 2, 3] = graphs[:50, 1, 2] = True
+    content = content_of(dataclasses.replace(post, graphs=graphs, theta=weights))
+    assert content["signs"] == {"plus": [1 * 4 + 2], "minus": [0 * 4 + 1], "undecided": [2 * 4 + 3]}
+    assert content["arrows"] == [1 * 4 + 2, 2 * 4 + 3]  # 0 - 1 may point either way
+    row = next(row for row in content["effects"]["rows"] if row[:2] == [1, 2])
+    assert row[2] == pytest.approx(0.125, abs=0.05) and row[5] == pytest.approx(
+        0.5
+    )  # a path in a quarter of the graphs
 
 
 def test_without_data_the_page_says_how_to_get_effects(tmp_path):
@@ -135,11 +153,11 @@ def test_without_data_the_page_says_how_to_get_effects(tmp_path):
 
 
 def test_the_first_threshold_leaves_a_readable_number_of_edges():
-    assert first_threshold(np.full((4, 4), 0.5)) == 0.5
-    assert first_threshold(np.full((4, 4), 0.25)) == 0.2
+    assert first_threshold(np.full((4, 4), 0.25)) == 0.5  # adjacent with probability 1/2
+    assert first_threshold(np.full((4, 4), 0.12)) == 0.2
     assert first_threshold(np.zeros((4, 4))) == 0.1
-    crowded = np.random.default_rng(0).random((40, 40))
-    assert first_threshold(crowded) == 0.9
+    crowded = np.random.default_rng(0).random((40, 40)) / 2
+    assert first_threshold(crowded) == 0.7
     assert first_threshold(np.ones((40, 40))) == 0.99
 
 
@@ -149,5 +167,10 @@ def test_consensus_and_classes():
     assert content["consensus"] == [[int(i), int(j)] for i, j in np.argwhere(post.consensus_graph())]
     top = post.essential_graphs(1)[0]
     first = content["classes"][0]
-    assert first["probability"] == round(top.probability, 4)
+    assert content["bestClass"] == first["probability"] == round(top.probability, 4)
     assert len(first["directed"]) + 2 * len(first["open"]) == top.graph.sum()
+
+
+def test_improbable_classes_are_not_listed():
+    content = content_of(made_up(8, draws=200))
+    assert content["classes"] == [] and 0 < content["bestClass"] < 0.03

@@ -45,7 +45,7 @@ def test_few_rows_and_open_directions_are_mentioned():
     assessment = assess(replace(post, graphs=both, log_weights=np.zeros(2), theta=()))
     texts = " ".join(reason.text for reason in assessment.reasons)
     assert "10 rows for 4 columns are few" in texts
-    assert "1 of 1 pairs that are joined with probability 0.9 or more may point either way" in texts
+    assert "1 of 1 pairs that are adjacent with probability 0.9 or more may point either way" in texts
 
 
 def test_measures_are_shown_with_their_meaning():

@@ -29,12 +29,14 @@ def to_pgmpy(source: Posterior | StructureLearner) -> Any:
     Raises
     ------
     InputError
-        If pgmpy is not installed.
+        If pgmpy is not installed, or cannot be imported.
     """
     try:
         from pgmpy.base import DAG  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise InputError("pgmpy is not installed: pip install pgmpy") from None
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "pgmpy":
+            raise InputError("pgmpy is not installed: pip install pgmpy") from None
+        raise InputError(f"pgmpy is installed but cannot be imported: {error}") from error
     if isinstance(source, StructureLearner):
         check_is_fitted(source, "posterior_")
         source = source.posterior_

@@ -21,14 +21,15 @@ from dagpost.plot.canvas import (
 from dagpost.plot.layout import GAP, GraphLayout, circular, layered, suits_layers
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import consensus
+from dagpost.posterior.pairs import adjacency, settled_directions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_NUMBERS = 40
-"""Most probabilities that are written beside the edges by default."""
+"""Most pairs whose probabilities are written by default."""
 SURE = 0.995
-"""Edges at least this probable get no number."""
+"""Pairs at least this probable get no number."""
 LEAST_REVERSE = 0.1
 """Least probability of the reverse direction that is written as well."""
 LAYOUTS = ("auto", "rows", "circle")
@@ -42,11 +43,12 @@ def graph(
     source: Posterior | pd.DataFrame, ax: Axes | None = None, *, threshold: float = 0.5, labels: bool | None = None,
     layout: Literal["auto", "rows", "circle"] = "auto",
 ) -> Axes:  # fmt: skip
-    """Draw the probable edges as a graph; more probable edges are wider and darker.
+    """Draw the pairs that are probably adjacent as a graph; more probable pairs are wider and darker.
 
-    Arrows are edges with at least the probability `threshold`, added from the most probable down; those that would
-    close a cycle are left out. Dashed lines connect pairs that are probably adjacent while neither direction reaches
-    the threshold; their number is the probability of an edge in either direction.
+    The threshold applies to the probability of an edge in either direction. Arrows are pairs whose more probable
+    direction has at least 3/4 of that probability (`dagpost.posterior.pairs.LEAST_SHARE`); pairs whose direction is
+    open are dashed lines. Each pair is judged by itself, so arrows may form a cycle; `post.consensus_graph()` is
+    acyclic.
 
     Parameters
     ----------
@@ -55,10 +57,10 @@ def graph(
     ax
         Axes to draw into; a new figure by default.
     threshold
-        Least probability of an edge that is drawn, above 0 and at most 1.
+        Least probability of an edge in either direction for a pair to be drawn, above 0 and at most 1.
     labels
-        Whether to write the probabilities of edges below 0.995, with "back" and the probability of the reverse
-        direction from 0.1 on. By default only if there are at most 40 of them.
+        Whether to write the probabilities of pairs below 0.995, and those of reverse directions from 0.1 on after
+        "back". By default only if at most 40 pairs have a number.
     layout
         "rows" (causes above effects), "circle", or "auto": rows for small sparse graphs, else a circle.
 
@@ -79,28 +81,31 @@ def graph(
     if layout not in LAYOUTS:
         raise InputError(f"unknown layout {layout!r}: {nearest(str(layout), LAYOUTS)}")
     names, p = probabilities_of(source)
-    arrows = consensus(p, float(np.nextafter(threshold, 0)))
-    either = np.minimum(p + p.T, 1.0)
-    lines = np.triu((either >= threshold) & ~(arrows | arrows.T), 1)
-    all_edges = consensus(np.where(arrows, 1.0, 0.5 * p * (lines | lines.T)), 0.0)
+    either = adjacency(p)
+    shown = (either >= threshold) & ~np.eye(len(p), dtype=np.bool_)
+    arrows = shown & settled_directions(p)
+    lines = np.triu(shown & ~(arrows | arrows.T), 1)
+    all_edges = consensus(np.where(arrows, p, 0.5 * p * (lines | lines.T)), 0.0)
     rows = suits_layers(all_edges) if layout == "auto" else layout == "rows"
     texts = [label(name) for name in names]
     if rows:
         ax, places, size = _draw_rows(ax, texts, layered(all_edges, texts))
     else:
         ax, places, size = _draw_circle(ax, texts, circular(np.where(arrows | lines | lines.T, p, 0.0)))
-    values = np.where(arrows, p, np.where(lines, either, 0.0))
-    unsure = int(((values > 0) & (values < SURE)).sum())
+    values = np.where(arrows | lines, either, 0.0)
+    back = np.where(arrows, p.T, 0.0)
+    unsure = int(((values > 0) & (values < SURE) | (back >= LEAST_REVERSE)).sum())
     written = unsure <= MOST_NUMBERS if labels is None else labels
     for i, j in zip(*np.nonzero(arrows | lines)):
-        arrow, value = bool(arrows[i, j]), float(values[i, j])
-        bend = _connect(ax, places, int(i), int(j), value, arrow, rows, size)
-        if written and value < SURE:
-            back = f"\nback {p[j, i]:.2f}" if arrow and p[j, i] >= LEAST_REVERSE else ""
-            _write(ax, places[i], places[j], bend, f"{value:.2f}{back}", 0.5 if rows else 0.35, 0.75 * size)
+        value = float(values[i, j])
+        bend = _connect(ax, places, int(i), int(j), value, bool(arrows[i, j]), rows, size)
+        numbers = [f"{value:.2f}"] if value < SURE else []
+        numbers += [f"back {back[i, j]:.2f}"] if back[i, j] >= LEAST_REVERSE else []
+        if written and numbers:
+            _write(ax, places[i], places[j], bend, "\n".join(numbers), 0.5 if rows else 0.35, 0.75 * size)
     dashed = "; dashed: direction open" if lines.any() else ""
-    numbers = f"\nwithout a number: {SURE:g} or more" if written and unsure and (values >= SURE).any() else ""
-    ax.set_title(f"Edges with probability {threshold:g} or more{dashed}{numbers}", fontsize=11)
+    note = f"\nwithout a number: {SURE:g} or more" if written and unsure and (values >= SURE).any() else ""
+    ax.set_title(f"Pairs with probability {threshold:g} or more{dashed}{note}", fontsize=11)
     ax.axis("off")
     return ax
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from dagpost._util.numerics import key_from_seed
 from dagpost.errors import InputError, nearest, whole_number
@@ -270,27 +270,69 @@ def _moments_of_draws(
 # ---- all pairs of nodes
 
 
-def all_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of the whole matrix of effects, (n, d, d), and their weights; the diagonal is 0."""
+class EffectDraws(NamedTuple):
+    """Draws of the whole matrix of effects, with the graphs that they come from.
+
+    Attributes
+    ----------
+    graphs
+        Graph of each draw.
+    effects
+        Average causal effect of i on j in row i, column j; 0 where no path leads there, and on the diagonal.
+    direct
+        Weight of the edge i -> j in row i, column j, 0 without that edge; None for a nonlinear model.
+    weights
+        Weights of the draws, which add up to 1.
+    """
+
+    graphs: Graphs
+    effects: Float[np.ndarray, "n d d"]
+    direct: Float[np.ndarray, "n d d"] | None
+    weights: Float[np.ndarray, " n"]
+
+    def given(self, there: Bool[np.ndarray, "n d d"], values: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, "d d"]:
+        """Return weighted means of the values over the draws where something is `there`; NaN where it never is."""
+        share = np.einsum("n,nij->ij", self.weights, there)
+        total = np.einsum("n,nij->ij", self.weights, np.where(there, values, 0.0))
+        return np.divide(total, share, out=np.full_like(total, np.nan), where=share > 0)
+
+    def mean_given_path(self) -> Float[np.ndarray, "d d"]:
+        """Return the mean of each effect over the draws with a directed path; NaN where there is none."""
+        return self.given(descendants(self.graphs), self.effects)
+
+    def positive_given_edge(self) -> Float[np.ndarray, "d d"]:
+        """Return `Pr(value > 0 | i -> j)` of the edge's weight, or of the effect in a nonlinear model; NaN if unknown.
+
+        Exact zeros count half, so that they favour neither sign.
+        """
+        values = self.effects if self.direct is None else self.direct
+        return self.given(self.graphs, 0.5 + 0.5 * np.sign(values))
+
+
+def draw_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> EffectDraws:
+    """Return draws of all effects and of the graphs and edge weights behind them."""
     factors = unit_factors(post, units)
     key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
     selected = select_draws(post, whole_number("draws", draws, least=1), key_choice)
     graphs, theta = parameters_of(post, selected.member, key_theta)
     weights = post.model.linear_weights(theta)
+    direct = None
     if weights is not None:
-        out = np.linalg.inv(np.eye(post.nodes) - np.asarray(weights, dtype=np.float64) * graphs)
+        direct = np.asarray(weights, dtype=np.float64) * graphs
+        out = np.linalg.inv(np.eye(post.nodes) - direct)
+        direct = factors * direct
     else:
         ends = [contrast_of(post, i, None, units) for i in range(post.nodes)]
         causes = [_effects_of_cause(post.model, graphs, theta, i, end, key_rows, rows) for i, end in enumerate(ends)]
         out = np.stack(causes, axis=1)
-    return np.where(descendants(graphs), factors * out, 0.0), selected.weights
+    return EffectDraws(graphs, np.where(descendants(graphs), factors * out, 0.0), direct, selected.weights)
 
 
 def mean_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> Float[np.ndarray, "d d"]:
     """Return the posterior means of all effects: in closed form where possible, else those of draws."""
     if not has_closed_moments(post):
-        values, weights = all_effects(post, draws, seed, units, rows)
-        return np.einsum("n,nij->ij", weights, values)
+        drawn = draw_effects(post, draws, seed, units, rows)
+        return np.einsum("n,nij->ij", drawn.weights, drawn.effects)
     assert post.data is not None
     flat, member = np.unique(post.graphs.reshape(len(post), -1), axis=0, return_inverse=True)
     graphs = flat.reshape(-1, post.nodes, post.nodes)
@@ -304,7 +346,12 @@ def effect_table(post: GraphSample, level: float, draws: int, seed: int, units: 
     """Return all effects with their intervals, the largest first; see `Posterior.effect_table`."""
     if isinstance(level, bool) or not 0 < level < 1:
         raise InputError(f"level={level!r}: give a probability between 0 and 1")
-    values, weights = all_effects(post, draws, seed, units, rows)
+    return table_of_effects(post, draw_effects(post, draws, seed, units, rows), level)
+
+
+def table_of_effects(post: GraphSample, drawn: EffectDraws, level: float) -> pd.DataFrame:
+    """Return the table of these draws; see `Posterior.effect_table`."""
+    values, weights = drawn.effects, drawn.weights
     means = np.einsum("n,nij->ij", weights, values)
     sd = np.sqrt(np.einsum("n,nij->ij", weights, (values - means) ** 2))
     i, j = np.nonzero(~np.eye(post.nodes, dtype=np.bool_))
@@ -317,6 +364,7 @@ def effect_table(post: GraphSample, level: float, draws: int, seed: int, units: 
         "lower": weighted_quantile(pairs, weights, tail),
         "upper": weighted_quantile(pairs, weights, 1 - tail),
         "probability": ancestor_matrix(post)[i, j],
+        "mean_given_path": drawn.mean_given_path()[i, j],
     }
     table = pd.DataFrame(columns)
     return table.sort_values("mean", key=np.abs, ascending=False, kind="stable", ignore_index=True)

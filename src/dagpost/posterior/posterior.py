@@ -199,7 +199,11 @@ class Posterior(GraphSample):
     def effect_table(
         self, *, level: float = 0.9, draws: int = 1000, seed: int = 0, units: Units = "raw", rows: int = 200
     ) -> pd.DataFrame:
-        """Every effect with its interval and the probability that there is a path, the largest first; from draws."""
+        """Every effect with its interval and the probability that there is a path, the largest first; from draws.
+
+        `mean` counts graphs without a path as 0; `mean_given_path` is the mean over the graphs that have one, NaN where
+        no draw does.
+        """
         return effect_table(self, level, draws, seed, units, rows)
 
     def predict(

@@ -12,34 +12,46 @@ from dagpost.models import Model
 from dagpost.plot.canvas import label
 from dagpost.plot.layout import GraphLayout, layered
 from dagpost.posterior import Posterior
+from dagpost.posterior.effects import EffectDraws, draw_effects, table_of_effects
 from dagpost.posterior.features import consensus
+from dagpost.posterior.pairs import LEAST_SHARE, adjacency, settled_directions
 from dagpost.typing import Graph, Matrix
 
 UNIT = 10_000
 """Probabilities are stored as integers in units of 1 / UNIT."""
 LAYOUT_THRESHOLD = 0.2
 """Edges above this probability take part in the layout, most probable first, unless they close a cycle."""
-CLASSES, PARENT_SETS, LEAST_SET = 5, 5, 0.0005
-"""Most equivalence classes, most parent sets per node, and least probability of a parent set."""
+CLASSES, LEAST_CLASS = 5, 0.03
+"""Most equivalence classes that are shown, and their least probability."""
+PARENT_SETS, LEAST_SET = 5, 0.0005
+"""Most parent sets per node, and their least probability."""
+LEAST_PAIR = 0.005
+"""Pairs less probably adjacent than this are never drawn."""
+DECIDED_SIGN = 0.95
+"""Least probability of a sign, given the edge, that settles it."""
 LEAST_PATH = 0.01
 """Effects whose paths are less probable than this are left out."""
 LARGEST_SIMULATED = 20
 """Most nodes for which effects of a nonlinear model are simulated."""
-LEVEL, DRAWS = 0.9, 1000
-"""Probability of the effects' intervals, and number of draws they are computed from."""
-FEWEST_EDGES, MOST_EDGES = 0.5, 200
-"""Fewest edges per node and most edges in total that the initial threshold should show."""
+LEVEL, DRAWS, ROWS = 0.9, 1000, 200
+"""Probability of the effects' intervals, draws they are computed from, and rows simulated for each nonlinear one."""
+FEWEST_PAIRS, MOST_PAIRS = 0.5, 200
+"""Fewest pairs per node and most pairs in total that the initial threshold should show."""
 
 
 def content_of(post: Posterior) -> dict[str, Any]:
     """Return the data of the page; the same posterior gives the same data."""
     p = post.edge_marginals
     layout = layout_of(post.names, p)
-    effects, reason = effects_of(post)
+    drawn, reason = effect_draws(post)
+    classes = post.essential_graphs(CLASSES)
     return {
         "names": list(post.names),
         "labels": [label(name) for name in post.names],
         "edges": as_integers(p),
+        "arrows": np.flatnonzero(settled_directions(p) & (adjacency(p) >= LEAST_PAIR)).tolist(),
+        "share": LEAST_SHARE,
+        "signLevel": DECIDED_SIGN,
         "paths": as_integers(post.ancestor_probabilities.to_numpy()),
         "x": layout.x.round(1).tolist(),
         "y": layout.y.round(1).tolist(),
@@ -47,9 +59,11 @@ def content_of(post: Posterior) -> dict[str, Any]:
         "order": layout.order,
         "start": first_threshold(p),
         "consensus": index_pairs(post.consensus_graph()),
-        "classes": [_class(c.graph, c.probability) for c in post.essential_graphs(CLASSES)],
+        "bestClass": round(classes[0].probability, 4),
+        "classes": [_class(c.graph, c.probability) for c in classes if c.probability >= LEAST_CLASS],
         "parentSets": _parent_sets(post),
-        "effects": effects,
+        "effects": None if drawn is None else effects_of(post, drawn),
+        "signs": None if drawn is None else signs_of(p, drawn),
         "noEffects": reason,
         **_constraints(post),
     }
@@ -71,16 +85,16 @@ def index_pairs(graph: Graph) -> list[list[int]]:
 
 
 def first_threshold(p: Matrix) -> float:
-    """Return the initial position of the slider: 1/2, unless that shows hardly any edges or too many to read."""
-    rounded = np.rint(p * UNIT) / UNIT
+    """Return the initial position of the slider: 1/2, unless that shows hardly any pairs or too many to read."""
+    rounded = np.rint(np.triu(adjacency(p), 1) * UNIT) / UNIT
 
-    def edges(threshold: float) -> int:
-        """Return the number of edges shown at this threshold."""
+    def pairs(threshold: float) -> int:
+        """Return the number of pairs shown at this threshold."""
         return int((rounded >= threshold).sum())
 
-    if edges(0.5) > MOST_EDGES:
-        return next((t for t in (0.7, 0.9, 0.95) if edges(t) <= MOST_EDGES), 0.99)
-    return next((t for t in (0.5, 0.3, 0.2) if edges(t) >= FEWEST_EDGES * len(p)), 0.1)
+    if pairs(0.5) > MOST_PAIRS:
+        return next((t for t in (0.7, 0.9, 0.95) if pairs(t) <= MOST_PAIRS), 0.99)
+    return next((t for t in (0.5, 0.3, 0.2) if pairs(t) >= FEWEST_PAIRS * len(p)), 0.1)
 
 
 def _class(graph: Graph, probability: float) -> dict[str, Any]:
@@ -102,8 +116,8 @@ def _parent_sets(post: Posterior) -> list[list[Any]]:
     ]
 
 
-def effects_of(post: Posterior) -> tuple[dict[str, Any] | None, str]:
-    """Return average causal effects in the units of the table, or None and the reason why there are none."""
+def effect_draws(post: Posterior) -> tuple[EffectDraws | None, str]:
+    """Return draws of all effects in the units of the table, or None and the reason why there are none."""
     linear = type(post.model).linear_weights is not Model.linear_weights
     if not linear and post.nodes > LARGEST_SIMULATED:
         return None, (
@@ -111,25 +125,47 @@ def effects_of(post: Posterior) -> tuple[dict[str, Any] | None, str]:
             "columns. In Python: post.effect(cause, effect)."
         )
     try:
-        table = post.effect_table(level=LEVEL, draws=DRAWS)
+        return draw_effects(post, DRAWS, 0, "raw", ROWS), ""
     except InputError:
         return None, (
             "Effects need the data, which a saved posterior does not contain. Add them with `dagpost report run --data "
             "TABLE --overwrite`, or in Python with dp.write_report(post.with_data(TABLE), path)."
         )
     except NotImplementedError:
-        return (
-            None,
-            f"The model {post.model.name!r} cannot simulate interventions: it does not define sample_node.",
-        )
+        return None, f"The model {post.model.name!r} cannot simulate interventions: it does not define sample_node."
+
+
+def effects_of(post: Posterior, drawn: EffectDraws) -> dict[str, Any]:
+    """Return the effects with a path: cause, effect, mean, bounds of the interval, and mean given a path."""
+    table = table_of_effects(post, drawn, LEVEL)
     place = {name: j for j, name in enumerate(post.names)}
-    columns = (table[name].tolist() for name in ("cause", "effect", "mean", "lower", "upper", "probability"))
+    columns = ("cause", "effect", "mean", "lower", "upper", "mean_given_path", "probability")
     rows = [
         [place[cause], place[effect], *map(round_to_four, numbers)]
-        for cause, effect, *numbers, path in zip(*columns)
-        if path >= LEAST_PATH
+        for cause, effect, *numbers, path in zip(*(table[name].tolist() for name in columns))
+        if path >= LEAST_PATH and np.isfinite(numbers).all()
     ]
-    return {"level": LEVEL, "linear": linear, "rows": sorted(rows)}, ""
+    return {"level": LEVEL, "linear": drawn.direct is not None, "rows": sorted(rows)}
+
+
+def signs_of(p: Matrix, drawn: EffectDraws) -> dict[str, list[int]]:
+    """Return the pairs whose sign is known, as row * d + column with row < column: plus, minus and undecided.
+
+    The sign of a pair is that of its direct effect, whichever direction it has: the two directions are averaged with
+    their probabilities.
+    """
+    positive = drawn.positive_given_edge()
+    known = np.where(np.isnan(positive), 0.0, p)
+    total = known + known.T
+    either = np.nan_to_num(positive) * known
+    share = np.divide(either + either.T, total, out=np.full_like(total, np.nan), where=total > 0)
+    pairs = np.triu(adjacency(p) >= LEAST_PAIR, 1) & ~np.isnan(share)
+    groups = {
+        "plus": share >= DECIDED_SIGN,
+        "minus": share <= 1 - DECIDED_SIGN,
+        "undecided": (share > 1 - DECIDED_SIGN) & (share < DECIDED_SIGN),
+    }
+    return {name: np.flatnonzero(pairs & group).tolist() for name, group in groups.items()}
 
 
 def round_to_four(value: float) -> float:

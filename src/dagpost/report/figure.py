@@ -14,7 +14,7 @@ from dagpost.errors import InputError
 from dagpost.plot.effects import select_effects
 from dagpost.posterior import Effect, Posterior
 
-LARGEST_GRAPH = 30
+LARGEST_GRAPH = 100
 """Most nodes for which the graph is drawn beside the heat map."""
 SHOWN_EFFECTS = 8
 """Number of effects shown."""

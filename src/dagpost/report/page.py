@@ -17,22 +17,26 @@ from typing import Any
 from dagpost._util.files import check_target, write_atomically
 from dagpost.errors import printable
 from dagpost.posterior import Posterior
+from dagpost.posterior.pairs import LEAST_SHARE, ranked_pairs
+from dagpost.posterior.records import RunRecord
 from dagpost.report import sections
 from dagpost.report.content import content_of
+from dagpost.report.figure import edge_matrix
 from dagpost.report.trust import assess
+from dagpost.report.words import described, method_sentence
 
 LEAST_LISTED = 0.01
-"""Edges less probable than this are left out of the text."""
+"""Pairs less probably adjacent than this are left out of the text."""
 SCRIPTS = (
     "tools.js", "lookup.js", "tooltip.js", "table.js", "details.js", "bends.js", "graph.js", "views.js", "heatmap.js",
-    "tables.js", "main.js",
+    "tables.js", "export.js", "main.js",
 )  # fmt: skip
 """Scripts of the page; each uses those before it."""
 UNSAFE_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def text_report(summary: dict[str, Any]) -> str:
-    """Return the report as plain text: how the run was made, its verdict, and the edges by probability.
+    """Return the report as plain text: how the run was made, its verdict, and the pairs by probability.
 
     Parameters
     ----------
@@ -44,25 +48,39 @@ def text_report(summary: dict[str, Any]) -> str:
     str
         The text, ending in a newline.
     """
+    method = method_sentence(summary["method"], RunRecord.from_flat(summary["info"]).diagnostics)
     lines = [
         f"Posterior over causal graphs: {printable(summary['table'])}",
         "",
         f"rows      {summary['rows']}",
         f"columns   {len(summary['names'])}",
-        f"model     {summary['model']}",
-        f"prior     {summary['prior']}",
-        f"method    {summary['method']}, seed {summary['seed']}, {summary['seconds']:.1f} s",
+        f"model     {described(summary['model'])}",
+        f"prior     {described(summary['prior'])}",
+        f"method    {method}; seed {summary['seed']}; {summary['seconds']:.1f} s",
         f"units     {'standardised' if summary['standardised'] else 'as in the table'}",
         f"graphs    {summary['graphs']}, with {summary['expected_edges']:.1f} edges expected",
     ]
     if "verdict" in summary["info"]:
         lines += ["", str(summary["info"]["verdict"])]
-    lines += ["", *(f"assumed   {what}: {text}" for what, text in summary["assumed"].items()), "", "probability  edge"]
-    shown = [e for e in summary["edges"] if e["probability"] >= LEAST_LISTED]
-    lines += [f"{e['probability']:11.3f}  {printable(e['cause'])} -> {printable(e['effect'])}" for e in shown]
-    hidden = len(summary["edges"]) - len(shown)
-    lines.append(f"({hidden} edges with a probability below {LEAST_LISTED:g} are not listed)")
-    return "\n".join(lines) + "\n"
+    lines += ["", *(f"assumed   {what}: {text}" for what, text in summary["assumed"].items()), ""]
+    return "\n".join([*lines, *_pair_lines(summary)]) + "\n"
+
+
+def _pair_lines(summary: dict[str, Any]) -> list[str]:
+    """Return a table of the pairs: adjacency first, then the more probable direction and its share of the adjacency."""
+    pairs = ranked_pairs(edge_matrix(summary))
+    shown = [pair for pair in pairs if pair.adjacency >= LEAST_LISTED]
+    lines = ["adjacent  share       direction"]
+    for pair in shown:
+        cause, effect = (printable(summary["names"][k]) for k in (pair.cause, pair.effect))
+        note = "open" if pair.is_open else ""
+        lines.append(f"{pair.adjacency:8.3f}  {pair.share:5.2f} {note:4}  {cause} -> {effect}")
+    return [
+        *lines,
+        f"({len(pairs) - len(shown)} pairs that are adjacent with a probability below {LEAST_LISTED:g} are not listed)",
+        "adjacent: probability of an edge in either direction; share: the part of it that this direction has, which",
+        f"is open below {LEAST_SHARE:g}",
+    ]
 
 
 def write_report(

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from dagpost.posterior import Posterior
+from dagpost.posterior.pairs import adjacency, settled_directions
 from dagpost.report.trust import Assessment
+from dagpost.report.words import described, method_sentence, option_phrases
 
 SYMBOLS = {"good": "✓", "caution": "!", "bad": "✗"}
 SPOKEN_LEVELS = {"good": "good", "caution": "with care", "bad": "bad"}
@@ -17,13 +19,16 @@ SPOKEN_LEVELS = {"good": "good", "caution": "with care", "bad": "bad"}
 
 def glance(post: Posterior) -> str:
     """Return the key numbers of the posterior as a list of tiles."""
-    p = post.edge_marginals
+    either = np.triu(adjacency(post.edge_marginals), 1)
+    settled = settled_directions(post.edge_marginals)
+    sure = either >= 0.95
     tiles = [
         (f"{post.nodes:,}", "variables"),
         (_number(post.record.provenance.rows), "rows of data"),
         (f"{post.expected_edges:.1f}", "edges expected"),
-        (f"{int((p >= 0.95).sum()):,}", "edges with probability 0.95 or more"),
-        (f"{int(((p > 0.05) & (p < 0.95)).sum()):,}", "edges undecided (0.05 to 0.95)"),
+        (f"{int(sure.sum()):,}", "pairs adjacent with probability 0.95 or more"),
+        (f"{int((sure & ~(settled | settled.T)).sum()):,}", "of these with an open direction"),
+        (f"{int(((either > 0.05) & (either < 0.95)).sum()):,}", "pairs undecided (0.05 to 0.95)"),
     ]
     items = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in tiles)
     return f'<dl class="glance">{items}</dl>'
@@ -106,22 +111,25 @@ def options(post: Posterior, summary: Mapping[str, Any]) -> str:
     """Return how the posterior was computed, as a table."""
     from dagpost import __version__
 
+    provenance, diagnostics = post.record.provenance, post.record.diagnostics
+    method = str(summary.get("method", post.record.method or ""))
+    seconds = summary.get("seconds", provenance.total_seconds)
     rows: list[tuple[str, Any]] = [
         ("table", summary.get("table")),
-        ("model", summary.get("model", repr(post.model))),
-        ("prior", summary.get("prior", repr(post.prior))),
-        ("method", summary.get("method", post.record.method or None)),
-        ("seconds", summary.get("seconds")),
+        ("model", described(summary.get("model", post.model))),
+        ("prior", described(summary.get("prior", post.prior))),
+        ("method", method_sentence(method, diagnostics) or None),
+        ("settings", option_phrases(provenance.options, diagnostics) or None),
+        ("duration", None if seconds is None else f"{seconds:,.1f} seconds"),
         ("units", "standardised columns" if post.scaling is not None else "as in the table"),
-        *((f"option {name}", value) for name, value in post.record.provenance.options.items() if value is not None),
         ("dagpost", summary.get("dagpost", __version__)),
-        ("SHA-256 of the data", post.record.provenance.data_hash),
+        ("SHA-256 of the data", provenance.data_hash),
     ]
     assumptions = [
         (f"assumed: {what}", text)
         for what, text in (post.record.assumptions or dict(summary.get("assumed", {}))).items()
     ]
-    return _table(("option", "value"), [(k, str(v)) for k, v in [*rows, *assumptions] if v is not None])
+    return _table(("what", "setting"), [(k, str(v)) for k, v in [*rows, *assumptions] if v is not None])
 
 
 def data(post: Posterior) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from dagpost.inference.mcmc.diagnostics import LARGEST_RHAT, SMALLEST_ESS
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import effective_draws
-from dagpost.posterior.records import ParticleDiagnostics, ResamplingDiagnostics
+from dagpost.posterior.pairs import LEAST_SHARE, adjacency, settled_directions
+from dagpost.posterior.records import ExactDiagnostics, ParticleDiagnostics, ResamplingDiagnostics
 
 Level = Literal["good", "caution", "bad"]
 
@@ -54,7 +55,7 @@ def assess(post: Posterior) -> Assessment:
 def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
     """Return level, headline and reasons that follow from the method and its diagnostics."""
     record, graphs = post.record, len(post)
-    if record.method == "exact":
+    if record.method == "exact" or isinstance(record.diagnostics, ExactDiagnostics):
         reasons = [Reason("good", "Edge probabilities are sums over all graphs: they carry no sampling error.")]
         if not post.is_exhaustive:
             reasons.append(
@@ -110,14 +111,14 @@ def _about_data(post: Posterior) -> list[Reason]:
 def _about_directions(post: Posterior) -> list[Reason]:
     """Return a warning where pairs are surely adjacent, but their direction is open."""
     p = post.edge_marginals
-    joined = np.triu(p + p.T, 1) >= 0.9
-    count, open_ = int(joined.sum()), int((joined & (np.maximum(p, p.T) < 0.9)).sum())
+    joined, settled = np.triu(adjacency(p), 1) >= 0.9, settled_directions(p)
+    count, open_ = int(joined.sum()), int((joined & ~(settled | settled.T)).sum())
     if not open_:
         return []
     text = (
-        f"{open_} of {count} pairs that are joined with probability 0.9 or more may point either way (neither "
-        "direction reaches 0.9). Graphs that differ in such directions can fit equally well; interventions distinguish "
-        "them."
+        f"{open_} of {count} pairs that are adjacent with probability 0.9 or more may point either way (neither "
+        f"direction has {LEAST_SHARE:.0%} of that). Graphs that differ in such directions can fit equally well; "
+        "interventions distinguish them."
     )
     return [Reason("caution", text)]
 

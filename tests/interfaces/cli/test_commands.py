@@ -106,7 +106,7 @@ def test_names_cannot_take_over_the_terminal(dagpost, table):
 def test_report(dagpost, table, tmp_path, monkeypatch):
     dagpost("exact", table)
     assert dagpost("report", "run").code == 0
-    assert "probability  edge" in (tmp_path / "run" / "report.txt").read_text()
+    assert "adjacent  share" in (tmp_path / "run" / "report.txt").read_text()
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "<h1>table.csv</h1>" in page and "assumed: units" in page
     ended = dagpost("report", "run")

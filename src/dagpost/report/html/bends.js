@@ -1,6 +1,5 @@
-// Bends of the edges: around nodes in their way, and apart from each other for the two directions of a pair.
+// Bends of the edges around nodes in their way.
 const BENDS = [0, 36, -36, 72, -72, 110, -110, 150, -150];
-const APART = [18, 54, 90, 130, 170];
 const CLEAR = 6, SAMPLES = 24;
 
 // Number of points of the curve from i to j that lie in other nodes. Cytoscape puts the control point at this distance
@@ -22,9 +21,9 @@ function countHits(i, j, bend) {
   return hits;
 }
 
-function bendOf(i, j, alone) {
+function bendOf(i, j) {
   let best = 0, fewest = Infinity;
-  for (const bend of alone || edge(j, i) < 0.01 ? BENDS : APART) {
+  for (const bend of BENDS) {
     const hits = countHits(i, j, bend);
     if (hits < fewest) [best, fewest] = [bend, hits];
     if (hits === 0) break;

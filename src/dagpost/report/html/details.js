@@ -6,6 +6,15 @@ function pairsTable(rows) {
     element("tr", {}, element("td", {}, what), element("td", { class: "number" }, value)))));
 }
 
+// The mean given a path; below it the probability of a path, and the mean over all graphs with its interval.
+function effectLines(row) {
+  const out = document.createDocumentFragment();
+  out.append(element("div", {}, signed(row[5]) + " given a path"),
+    ...["path " + fixed3(path(row[0], row[1])), "overall " + signed(row[2]), "[" + signed(row[3]) + ", " + signed(row[4]) + "]"]
+      .map((line) => element("div", { class: "small" }, line)));
+  return out;
+}
+
 function fillDetails(title, parts) {
   details.classList.add("picked");
   details.replaceChildren(element("h3", {}, title), ...parts);
@@ -15,27 +24,28 @@ function fillDetails(title, parts) {
 function explain() {
   details.classList.remove("picked");
   details.replaceChildren(element("h3", {}, "Details"), element("p", { class: "small" },
-    "Choose an edge or a variable: in the graph, in the heat map, in the edge table, or with “Variable” above."));
+    "Choose a pair or a variable: in the graph, in the heat map, in the table of pairs, or with “Variable” above."));
 }
 
 function edgeDetails(i, j) {
-  const forward = edge(i, j), reverse = edge(j, i);
   const parts = [pairsTable([
-    [arrow(i, j), fixed3(forward)], [arrow(j, i), fixed3(reverse)],
-    ["joined either way", fixed3(forward + reverse)],
-    ["no edge between them", fixed3(Math.max(0, 1 - forward - reverse))],
+    ["adjacent, either way", fixed3(adjacency(i, j))],
+    [arrow(i, j), fixed3(edge(i, j))], [arrow(j, i), fixed3(edge(j, i))],
+    ["not adjacent", fixed3(1 - adjacency(i, j))],
+    ["share of " + arrow(i, j), share(i, j).toFixed(2) + (isSettled(i, j) || isSettled(j, i) ? "" : ", open")],
+    ...(signOf(i, j) ? [[signName, SIGNS[signOf(i, j)].join(" ")]] : []),
     ["a directed path from " + names[i] + " to " + names[j], fixed3(path(i, j))],
     ["a directed path from " + names[j] + " to " + names[i], fixed3(path(j, i))],
   ])];
   const effectPairs = [[i, j], [j, i]].filter(([a, b]) => effect(a, b));
   if (effectPairs.length) {
     parts.push(element("h4", {}, "Average causal effect, with " + Math.round(100 * content.effects.level) + " % interval"),
-      pairsTable(effectPairs.map(([a, b]) => [names[a] + " on " + names[b], interval(effect(a, b))])));
+      pairsTable(effectPairs.map(([a, b]) => [names[a] + " on " + names[b], effectLines(effect(a, b))])));
   }
   for (const [a, b] of [[i, j], [j, i]]) {
     if (known(a, b)) parts.push(element("p", {}, arrow(a, b) + ": " + known(a, b)));
   }
-  fillDetails(arrow(i, j), parts);
+  fillDetails(pairTitle(i, j), parts);
 }
 
 function nodeDetails(j) {
@@ -53,7 +63,7 @@ function nodeDetails(j) {
   const on = strong(others(j).map((k) => effect(j, k)));
   if (on.length) {
     parts.push(element("h4", {}, "Average causal effects of it"),
-      pairsTable(on.map((row) => ["on " + names[row[1]], interval(row)])));
+      pairsTable(on.map((row) => ["on " + names[row[1]], effectLines(row)])));
   }
   fillDetails(names[j], parts);
 }

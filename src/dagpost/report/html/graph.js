@@ -20,40 +20,54 @@ function graphStyle() {
     "text-valign": "center", "text-halign": "center", "font-size": 13, "font-family": "system-ui, sans-serif",
     color: colour("--ink"), "background-color": colour("--node"), "border-width": 1.2,
     "border-color": colour("--node-rule"), "overlay-opacity": 0 };
-  const line = { width: "mapData(p, 0, 1, 1, " + (d > 40 ? 2.4 : 3.6) + ")", opacity: "mapData(p, 0, 1, 0.3, 1)", "curve-style": "unbundled-bezier",
-    "control-point-distances": "data(bend)", "control-point-weights": 0.5, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"),
-    "target-arrow-shape": "triangle", "arrow-scale": 1.05, "overlay-opacity": 0 };
+  const line = { width: "mapData(p, 0, 1, 1, " + (d > 40 ? 2.4 : 3.6) + ")", opacity: "mapData(p, 0, 1, 0.3, 1)",
+    "curve-style": "unbundled-bezier", "control-point-distances": "data(bend)", "control-point-weights": 0.5,
+    "target-arrow-shape": "triangle", "arrow-scale": 1.05, "overlay-opacity": 0, ...inColour("--edge") };
+  const text = { label: "data(label)", "font-size": 11, "font-family": "system-ui, sans-serif", color: colour("--ink"),
+    "text-background-color": colour("--back"), "text-background-opacity": 0.85, "text-background-padding": 1.5 };
   const chosen = colour("--chosen");
   return [
-    { selector: "node", style: node }, { selector: "edge", style: line },
-    { selector: "edge.open", style: { "target-arrow-shape": "none", "line-style": "dashed" } },
+    { selector: "node", style: node }, { selector: "edge", style: line }, { selector: "edge.labelled", style: text },
+    { selector: "edge.minus", style: { ...inColour("--minus"), "target-arrow-shape": "tee", "arrow-scale": 1.3 } },
+    { selector: "edge.undecided", style: inColour("--undecided") },
+    { selector: "edge.open", style: { "target-arrow-shape": "none", "line-style": "dashed", "line-dash-pattern": [7, 4] } },
     { selector: ".away", style: { display: "none" } },
-    { selector: "edge.faint", style: { opacity: 0.14 } },
+    { selector: "edge.faint", style: { opacity: 0.14, "text-opacity": 0 } },
     { selector: "node.faint", style: { opacity: 0.35 } },
     { selector: "node.chosen", style: { "border-color": chosen, "border-width": 3 } },
-    { selector: "edge.chosen", style: { "line-color": chosen, "target-arrow-color": chosen, opacity: 1, "z-index": 9 } },
+    { selector: "edge.chosen", style: { opacity: 1, "z-index": 9, "underlay-color": chosen, "underlay-opacity": 0.25,
+      "underlay-padding": 4 } },
   ];
 }
 
-// ---- visible edges: [{i, j, p, open}]
+function inColour(name) {
+  return { "line-color": colour(name), "target-arrow-color": colour(name) };
+}
 
+// ---- visible pairs: [{i, j, open}]
+
+const MOST_LABELS = 40, SURE = 0.995; // most numbers in the graph; arrows this probable get none
 let shownEdges = new Set();
 
 function drawEdges(list) {
   const visible = new Set();
   const fresh = [];
-  for (const { i, j, p, open } of list) {
-    const id = i + (open ? "~" : "-") + j;
+  for (const { i, j, open } of list) {
+    const id = i + (open ? "~" : "-") + j, p = adjacency(i, j);
     visible.add(id);
     if (cy.getElementById(id).empty()) {
-      const data = { id, source: "n" + i, target: "n" + j, i, j, p, bend: bendOf(i, j, open) };
-      fresh.push({ group: "edges", data, classes: open ? "open" : "" });
+      const label = open || p < SURE ? p.toFixed(2) : "";
+      const data = { id, source: "n" + i, target: "n" + j, i, j, p, label, bend: bendOf(i, j) };
+      fresh.push({ group: "edges", data, classes: [open ? "open" : "", signOf(i, j)].join(" ") });
     }
   }
   cy.batch(() => {
     for (const id of shownEdges) if (!visible.has(id)) cy.getElementById(id).addClass("away");
     for (const id of visible) if (!shownEdges.has(id)) cy.getElementById(id).removeClass("away");
     cy.add(fresh);
+    const numbers = list.filter(({ i, j, open }) => open || adjacency(i, j) < SURE).length;
+    cy.edges().toggleClass("labelled", numbers <= MOST_LABELS);
+    byId("number-legend").hidden = !numbers || numbers > MOST_LABELS;
   });
   shownEdges = visible;
   if (chosenNode !== null) spotlight(cy.getElementById("n" + chosenNode));
@@ -80,10 +94,10 @@ function spotlight(target) {
 
 function chooseEdge(i, j) {
   clearSpotlight();
-  const shown = cy.getElementById(i + "-" + j);
-  if (shown.nonempty() && !shown.hasClass("away")) spotlight(shown);
+  const shown = ["-", "~"].flatMap((link) => [i + link + j, j + link + i]).find((id) => shownEdges.has(id));
+  if (shown) spotlight(cy.getElementById(shown));
   byId("node").value = "";
-  edgeDetails(i, j);
+  edgeDetails(...likelier(i, j));
 }
 
 function chooseNode(j) {
@@ -101,7 +115,7 @@ function chooseNothing() {
 }
 
 cy.on("mousemove", "edge", ({ originalEvent: at, target }) =>
-  showTooltip(at.clientX, at.clientY, arrow(target.data("i"), target.data("j")),
+  showTooltip(at.clientX, at.clientY, pairTitle(target.data("i"), target.data("j")),
     edgeLines(target.data("i"), target.data("j"))));
 cy.on("mousemove", "node", ({ originalEvent: at, target }) =>
   showTooltip(at.clientX, at.clientY, names[target.data("index")], nodeLines(target.data("index"))));

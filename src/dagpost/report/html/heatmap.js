@@ -1,6 +1,7 @@
 // Heat map of all edge probabilities, on a canvas.
 const heat = byId("heat-map"), heatOrder = byId("heat-order");
 const plan = {}; // order, cell size and margin of the last drawing
+let sharpness = 0; // pixels per unit of length; 0: those of the screen
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
@@ -15,7 +16,7 @@ function textColour(shade) {
 }
 
 function prepareCanvas(canvas, width, height) {
-  const ratio = Math.min(devicePixelRatio || 1, 2);
+  const ratio = sharpness || Math.min(devicePixelRatio || 1, 2);
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   canvas.style.width = width + "px";
@@ -38,6 +39,8 @@ function drawHeat() {
   const cell = Math.max(3, Math.min(46, Math.floor((room - margin) / d)));
   const pen = prepareCanvas(heat, margin + d * cell + 2, margin + d * cell + 2);
   const shade = shades();
+  pen.fillStyle = colour("--back");
+  pen.fillRect(0, 0, margin + d * cell + 2, margin + d * cell + 2);
   order.forEach((i, row) => order.forEach((j, column) => {
     const fill = shade(edge(i, j));
     pen.fillStyle = i === j ? colour("--heat-none") : "rgb(" + fill.join(",") + ")";

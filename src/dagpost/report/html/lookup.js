@@ -13,12 +13,28 @@ const forbidden = new Set(content.forbidden);
 const known = (i, j) =>
   required.has(i * d + j) ? "required by prior knowledge" : forbidden.has(i * d + j) ? "ruled out by prior knowledge" : "";
 
+// Pairs: adjacency first, then the direction. Those in `content.arrows` are settled, the others open.
+const settled = new Set(content.arrows);
+const isSettled = (i, j) => settled.has(i * d + j);
+const adjacency = (i, j) => Math.min(UNIT, content.edges[i * d + j] + content.edges[j * d + i]) / UNIT;
+const share = (i, j) => (adjacency(i, j) ? Math.min(1, edge(i, j) / adjacency(i, j)) : 0);
+const likelier = (i, j) => (edge(j, i) > edge(i, j) ? [j, i] : [i, j]);
+const pairTitle = (i, j) =>
+  isSettled(i, j) ? arrow(i, j) : isSettled(j, i) ? arrow(j, i) : names[i] + " — " + names[j];
+
+function allPairs() {
+  const out = [];
+  for (let i = 0; i < d; i++) for (let j = i + 1; j < d; j++) out.push(likelier(i, j));
+  return out.sort((a, b) => adjacency(...b) - adjacency(...a));
+}
+
+// Signs, by i * d + j with i < j; none where effects are unknown.
+const SIGNS = { plus: ["+", "positive"], minus: ["−", "negative"], undecided: ["±", "undecided"] };
+const signs = new Map(Object.entries(content.signs || {}).flatMap(([kind, keys]) => keys.map((key) => [key, kind])));
+const signOf = (i, j) => signs.get(Math.min(i, j) * d + Math.max(i, j)) || "";
+const signName = content.effects && content.effects.linear ? "sign of the direct effect" : "sign of the effect";
+
+// Effects: [cause, effect, mean, lower, upper, mean given a path]
 const effects = new Map((content.effects ? content.effects.rows : []).map((row) => [row[0] * d + row[1], row]));
 const effect = (i, j) => effects.get(i * d + j);
-const interval = ([, , mean, low, high]) => compact(mean) + " [" + compact(low) + ",\u00a0" + compact(high) + "]";
-
-function allEdges() {
-  const out = [];
-  for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) if (i !== j) out.push([i, j]);
-  return out.sort((a, b) => content.edges[b[0] * d + b[1]] - content.edges[a[0] * d + a[1]]);
-}
+const signed = (value) => compact(value).replaceAll("-", "−");

@@ -10,6 +10,7 @@ showView();
 makeTables();
 resizeGraph();
 makeHeat();
+makeExports();
 
 let resizing = 0;
 addEventListener("resize", () => {

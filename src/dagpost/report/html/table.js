@@ -59,7 +59,7 @@ function sortedTable(place, { columns, rows, file, caption, first }) {
   save.addEventListener("click", () => {
     const cells = matches.map((row) => columns.map((column) => cell(column.value(row))));
     const lines = [columns.map((column) => column.csv), ...cells];
-    download(file, lines.map((line) => line.join(",")).join("\n") + "\n");
+    download(file, lines.map((line) => line.join(",")).join("\n") + "\n", "text/csv");
   });
   refresh();
 }

@@ -17,8 +17,8 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function download(name, text) {
-  const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+function download(name, data, type) {
+  const address = URL.createObjectURL(data instanceof Blob ? data : new Blob([data], { type: type + ";charset=utf-8" }));
   const link = element("a", { href: address, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);

@@ -16,11 +16,12 @@ function hideTooltip() {
 }
 
 function edgeLines(i, j) {
-  const lines = ["this direction " + fixed3(edge(i, j)), "the other direction " + fixed3(edge(j, i)),
-    "either way " + fixed3(edge(i, j) + edge(j, i))];
+  const lines = ["adjacent " + fixed3(adjacency(i, j)), arrow(i, j) + ": " + fixed3(edge(i, j)),
+    arrow(j, i) + ": " + fixed3(edge(j, i))];
+  if (signOf(i, j)) lines.push(signName + ": " + SIGNS[signOf(i, j)].join(" "));
   const row = effect(i, j);
-  if (row) lines.push("effect " + interval(row));
-  if (known(i, j)) lines.push(known(i, j));
+  if (row) lines.push("effect of " + names[i] + " on " + names[j] + ": " + signed(row[5]) + " given a path");
+  for (const [a, b] of [[i, j], [j, i]]) if (known(a, b)) lines.push(arrow(a, b) + " is " + known(a, b));
   return lines;
 }
 

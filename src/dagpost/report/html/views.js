@@ -1,11 +1,12 @@
-// Views of the graph: edges above the threshold, the consensus graph, or one equivalence class.
-const slider = byId("threshold"), view = byId("view"), ranked = allEdges();
+// Views of the graph: pairs above the threshold, the consensus graph, or one equivalence class.
+const slider = byId("threshold"), view = byId("view"), ranked = allPairs();
 
+const percent = (p) => Number((100 * p).toPrecision(2)) + " %";
 const graphs = [
   { title: "Consensus graph", short: "consensus graph", directed: content.consensus, open: [] },
   ...content.classes.map((item, k) => ({
-    title: "Class " + (k + 1) + ": probability " + fixed3(item.probability),
-    short: "class " + (k + 1) + " (probability " + fixed3(item.probability) + ")",
+    title: "Class " + (k + 1) + ": probability " + percent(item.probability),
+    short: "class " + (k + 1) + " (probability " + percent(item.probability) + ")",
     directed: item.directed, open: item.open,
   })),
 ];
@@ -13,23 +14,26 @@ const graphs = [
 function showView() {
   const chosen = graphs[Number(view.value)];
   byId("threshold-label").hidden = slider.disabled = Boolean(chosen);
-  byId("open-legend").hidden = !chosen || !chosen.open.length;
-  const threshold = Math.round(Number(slider.value) * UNIT);
-  byId("threshold-value").textContent = Number(slider.value).toFixed(2);
+  const threshold = Number(slider.value);
+  byId("threshold-value").textContent = threshold.toFixed(2);
   let list;
   if (chosen) {
-    const toEdge = (open) => ([i, j]) => ({ i, j, p: open ? edge(i, j) + edge(j, i) : edge(i, j), open });
-    list = [...chosen.directed.map(toEdge(false)), ...chosen.open.map(toEdge(true))];
+    const toPair = (open) => ([i, j]) => ({ i, j, open });
+    list = [...chosen.directed.map(toPair(false)), ...chosen.open.map(toPair(true))];
   } else {
-    const end = ranked.findIndex(([i, j]) => content.edges[i * d + j] < threshold);
-    list = ranked.slice(0, end < 0 ? ranked.length : end).map(([i, j]) => ({ i, j, p: edge(i, j), open: false }));
+    const end = ranked.findIndex(([i, j]) => adjacency(i, j) < threshold - 0.5 / UNIT);
+    list = ranked.slice(0, end < 0 ? ranked.length : end).map(([i, j]) => ({ i, j, open: !isSettled(i, j) }));
   }
   drawEdges(list);
-  byId("shown").textContent = list.length + " of " + ranked.length + " possible edges shown";
+  const open = list.filter((pair) => pair.open).length;
+  byId("open-legend").hidden = !open;
+  byId("sign-legend").hidden = !list.some(({ i, j }) => signOf(i, j));
+  byId("shown").textContent = list.length + " of " + ranked.length + " pairs shown" +
+    (open ? ", " + open + " with an open direction" : "");
 }
 
 function makeViews() {
-  view.append(element("option", { value: "all" }, "edges by probability"),
+  view.append(element("option", { value: "all" }, "pairs by probability"),
     ...graphs.map(({ short }, k) => element("option", { value: k }, short)));
   byId("node").append(element("option", { value: "" }, "choose…"),
     ...names.map((name, j) => element("option", { value: j }, name)));
@@ -43,8 +47,10 @@ function makeViews() {
   view.addEventListener("change", showView);
   byId("node").addEventListener("change", ({ target }) =>
     target.value === "" ? chooseNothing() : chooseNode(Number(target.value)));
-  const best = content.classes[0].probability;
-  if (best < 0.05) byId("graphs-note").textContent = "No class stands out here: the most probable has " + fixed3(best) + ".";
+  byId("graphs-note").textContent = !content.classes.length
+    ? "No equivalence class has more than " + percent(content.bestClass) + " of the probability, so none is shown."
+    : "The classes shown hold " + percent(content.classes.reduce((sum, item) => sum + item.probability, 0)) +
+      " of the probability.";
   byId("graph-list").append(...graphs.map(card));
 }
 
