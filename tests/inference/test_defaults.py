@@ -41,6 +41,6 @@ def test_two_valued_columns_are_mentioned():
 def test_settings():
     found = assume(DATA, "mlp", model_settings={"hidden": [3, 2]}, prior_settings={"edges_per_node": 1.0})
     assert found.model == dp.MlpGaussian(hidden=(3, 2), noise_variance=None)
-    assert found.prior == dp.ErdosRenyi(edges_per_node=1.0)
+    assert found.prior == dp.UnknownDensity(edges_per_node=(1.0,))
     with pytest.raises(InputError, match="go into the model object"):
         assume(DATA, dp.BGe(), noise=0.1)

@@ -50,8 +50,8 @@ def test_dagitty():
 
 def test_csv_cells_are_no_formulas():
     table = pd.read_csv(io.StringIO(POST.to_csv()))
-    assert list(table.columns) == ["cause", "effect", "probability"] and len(table) == 20
-    assert table.iloc[1].tolist() == ["'=cmd()", 'a"b', 0.75]
+    assert list(table.columns) == ["cause", "effect", "probability", "adjacent", "direction"]
+    assert len(table) == 20 and table.iloc[1].tolist()[:3] == ["'=cmd()", 'a"b', 0.75]
     for text in ("=1", "+1", "-1", "@x", "\tx", "\rx", " =1"):
         assert neutral(text) == "'" + text
     for text in ("a", "1-2", "", "β=1"):

@@ -40,7 +40,21 @@ def test_edges_and_features():
     assert post.expected_edges == pytest.approx(2.0)
     assert post.probability(lambda g: g[0, 1] and g[1, 2]) == pytest.approx(0.5)
     table = post.edge_table()
-    assert list(table.iloc[0]) == ["a", "b", pytest.approx(1.0)] and len(table) == 6
+    assert list(table.iloc[0])[:3] == ["a", "b", pytest.approx(1.0)] and len(table) == 6
+
+
+def test_pairs_come_before_directions():
+    """a and b are certainly joined, in either direction; b -> c has more probability than either of the two."""
+    forth, back = np.zeros((2, 3, 3), dtype=bool)
+    forth[0, 1] = back[1, 0] = forth[1, 2] = back[1, 2] = True
+    post = posterior_of([forth, back, np.zeros((3, 3), dtype=bool)], [0.4, 0.5, 0.1])
+    pairs = post.pair_table()
+    assert len(pairs) == 3 and list(pairs.iloc[0])[:2] in (["b", "a"], ["b", "c"])
+    joined = pairs[(pairs.cause == "b") & (pairs.effect == "a")].iloc[0]
+    assert (joined.adjacent, joined.direction) == (pytest.approx(0.9), pytest.approx(5 / 9))
+    assert pairs.adjacent.is_monotonic_decreasing and pairs.adjacent.iloc[-1] == 0
+    edges = post.edge_table().set_index(["cause", "effect"])
+    assert edges.loc[("a", "b"), "adjacent"] == pytest.approx(0.9) and edges.loc[("b", "c"), "direction"] == 1
 
 
 def test_median_and_map_graph():

@@ -235,7 +235,7 @@ def test_options(case, dagpost, table, tmp_path):
         (["--noise", -1], "noise=-1"),
         (["--noise", "nan"], "noise=nan"),
         (["--noise", 0.1, "--model", "bge"], "noise=0.1: the model 'bge' integrates"),
-        (["--set", "model.alpha=1"], "the model 'linear' has no setting 'alpha'"),
+        (["--set", "model.alpha=1"], "the model 'bge' has no setting 'alpha'"),
         (["--set", "prior.edges_per_nod=1"], "did you mean 'edges_per_node'"),
         (["--set", "prior.edges_per_node=-1"], "edges_per_node=-1"),
         (["--set", "thin"], "--set thin: write NAME=VALUE"),
@@ -318,6 +318,6 @@ def test_scales_apart_warn_where_they_matter(dagpost, tmp_path):
     wide = changed(b=1e8 * GOOD.b)
     wide.to_csv("t.csv", index=False)
     with pytest.warns(dp.errors.DataWarning, match="differ in scale"):
-        dp.fit(wide, method="exact")
+        dp.fit(wide, "linear", method="exact")
     assert "differ in scale" in dagpost("exact", "t.csv", "--raw-units", "--out", "one").err
     assert "differ in scale" not in dagpost("exact", "t.csv", "--out", "two").err
