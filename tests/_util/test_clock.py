@@ -76,7 +76,7 @@ def test_without_a_limit_nothing_is_cut_short(ticking):
     assert "cut" not in post.info["verdict"]
 
 
-def test_compiling_does_not_count():
+def test_jitted_does_not_count():
     """Real time: the clock leaves out what JAX and numba report."""
     watch = Clock(1000.0)
 

@@ -64,7 +64,7 @@ def test_what_compiled_functions_take_from_elsewhere_is_compiled_too():
     assert checked > 10
 
 
-def test_compiling_is_announced_once(capsys):
+def test_jitted_is_announced_once(capsys):
     @numba.njit  # not cached
     def add(a, b):
         return a + b

@@ -114,6 +114,10 @@ def try_lock(handle: int) -> bool:
     return True
 
 
+TABLE_KINDS = ".csv, .tsv, .xlsx or .parquet"
+"""Extensions of tables, in words."""
+
+
 def as_path(path: str | os.PathLike[str], what: str = "file") -> Path:
     """Return the argument as a Path, or raise an error if it cannot be one; `what` names the expected kind of file."""
     if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):

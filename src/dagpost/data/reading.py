@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import pandas as pd
 
-from dagpost._util.files import existing_file
+from dagpost._util.files import TABLE_KINDS, existing_file
 from dagpost.data.cleaning import are_row_names, as_cleaned, find_labels
 from dagpost.data.dataset import Dataset
 from dagpost.data.formats import (
@@ -39,8 +39,6 @@ LARGEST_BYTES = 2 * 2**30
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 """Usual separator by file extension."""
 
-KINDS = ".csv, .tsv, .xlsx or .parquet"
-"""Usual extensions, for messages."""
 
 CURE_HEADER = (
     "add a row with names, or say whether it names the columns: --header if so, "
@@ -154,7 +152,7 @@ def read_frame(
         Names of columns that are never left out, such as the column of intervention targets.
     """
     text_format = text_format or TextFormat()
-    file, shown = existing_file(path, "table", KINDS)
+    file, shown = existing_file(path, "table", TABLE_KINDS)
     suffixes = [s.lower() for s in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
     if kind == ".parquet":
@@ -170,7 +168,7 @@ def read_frame(
         if encoding != "utf-8" and text_format.encoding is None:
             table = table._replace(notes=(f"text in the encoding {encoding}, not UTF-8", *table.notes))
     else:
-        raise InputError(f"{shown}: unknown kind of table {kind!r}: give a {KINDS} file")
+        raise InputError(f"{shown}: unknown kind of table {kind!r}: give a {TABLE_KINDS} file")
     return _without_labels(table, shown, keep)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dagpost._util.compiling import jitted
+from dagpost._util.jitted import jitted
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset

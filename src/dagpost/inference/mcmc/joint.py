@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 
 from dagpost._util.clock import Clock
-from dagpost._util.compiling import jitted
+from dagpost._util.jitted import jitted
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset

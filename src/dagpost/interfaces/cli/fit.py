@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dagpost._util.files import TABLE_KINDS, existing_file
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.messages import as_json, emit, say
@@ -103,6 +104,7 @@ def run_fit(options: FitOptions) -> None:
     settings = parse_settings(options.settings)
     if options.watch and options.quiet:
         raise InputError("--watch and --quiet contradict each other: leave one of them out")
+    existing_file(options.table, "table", TABLE_KINDS)  # said before the libraries load
     prepare(options.accelerator)
     from dagpost.inference.defaults import assume
     from dagpost.inference.fit import fit
