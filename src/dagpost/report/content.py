@@ -168,6 +168,19 @@ def signs_of(p: Matrix, drawn: EffectDraws) -> dict[str, list[int]]:
     return {name: np.flatnonzero(pairs & group).tolist() for name, group in groups.items()}
 
 
+def sign_of_pairs(post: Posterior) -> dict[tuple[str, str], str]:
+    """Return "+", "-" or "±" by the names of a pair, in either order, for a linear model, where the sign is known."""
+    drawn = effect_draws(post)[0] if post.model.linear else None
+    if drawn is None:
+        return {}
+    out, words = {}, {"plus": "+", "minus": "-", "undecided": "±"}
+    for kind, places in signs_of(post.edge_marginals, drawn).items():
+        for place in places:
+            i, j = divmod(place, post.nodes)
+            out[post.names[i], post.names[j]] = out[post.names[j], post.names[i]] = words[kind]
+    return out
+
+
 def round_to_four(value: float) -> float:
     """Return the value rounded to four significant digits."""
     return float(f"{value:.4g}")

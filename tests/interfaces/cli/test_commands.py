@@ -83,6 +83,8 @@ def test_show(dagpost, table, tmp_path):
     old = {name: value for name, value in json.loads(path.read_text()).items() if name != "pairs"}
     whole = path.read_text()
     path.write_text(json.dumps(old))  # as the first version wrote it
+    signs = [pair.pop("sign") for pair in pairs]
+    assert set(signs) == {"+"}  # b = 2 a + noise, c = b - noise
     assert json.loads(dagpost("show", "run", "--json", "--min-probability", 0.3).out) == pairs
     path.write_text(whole)
     for arguments, message in [

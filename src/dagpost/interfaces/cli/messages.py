@@ -42,9 +42,10 @@ def pair_text(pair: Mapping[str, Any]) -> str:
     cause, effect = (errors.printable(pair[end]) for end in ("cause", "effect"))
     from dagpost.posterior.pairs import LEAST_SHARE
 
+    sign = f", effect {pair['sign']}" if pair.get("sign") else ""
     if pair["direction"] < LEAST_SHARE:
-        return f"{cause} -- {effect}  (direction open, {pair['direction']:.2f} for ->)"
-    return f"{cause} -> {effect}  ({pair['direction']:.2f} for this direction)"
+        return f"{cause} -- {effect}  (direction open, {pair['direction']:.2f} for ->{sign})"
+    return f"{cause} -> {effect}  ({pair['direction']:.2f} for this direction{sign})"
 
 
 def as_json(value: Any) -> str:

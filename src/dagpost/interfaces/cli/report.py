@@ -115,9 +115,10 @@ def pair_table(pairs: list[dict[str, Any]], total: int, summary: dict[str, Any])
         table.add_column(heading, overflow="fold")
     table.add_column("joined", justify="right")
     table.add_column("direction", justify="right")
+    table.add_column("sign", justify="center")
     for pair in pairs:
         arrow = "--" if pair["direction"] < LEAST_SHARE else "->"
-        numbers = (f"{pair['adjacent']:.3f}", f"{pair['direction']:.2f}")
+        numbers = (f"{pair['adjacent']:.3f}", f"{pair['direction']:.2f}", pair.get("sign") or "")
         table.add_row(*map(Text, (printable(pair["cause"]), arrow, printable(pair["effect"]), *numbers)))
     console = Console(color_system=None)
     with console.capture() as captured:

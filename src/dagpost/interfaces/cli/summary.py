@@ -17,6 +17,9 @@ LONG_COMPILING = 5.0
 
 def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, seconds: float) -> dict[str, Any]:
     """Return the content of summary.json."""
+    from dagpost.report.content import sign_of_pairs
+
+    signs, pairs = sign_of_pairs(post), post.pair_table().to_dict("records")
     return {
         "dagpost": __version__,
         "table": table,
@@ -32,7 +35,7 @@ def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, 
         "expected_edges": post.expected_edges,
         "seconds": round(seconds, 3),
         "info": dict(post.info),
-        "pairs": post.pair_table().to_dict("records"),
+        "pairs": [{**pair, "sign": signs.get((pair["cause"], pair["effect"]))} for pair in pairs],
         "edges": post.edge_table().to_dict("records"),
     }
 
