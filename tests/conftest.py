@@ -33,7 +33,29 @@ CHECKED = [
 install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 
+FIRST = ("inference/mcmc", "inference/checkpoints", "_util/test_clock")
+"""Tests of the chains, which take minutes to compile."""
+LAST = (
+    "report",
+    "plot",
+    "data",
+    "graphs",
+    "priors",
+    "models",
+    "inference/exact",
+    "inference/bootstrap",
+    "inference/dibs",
+)
+"""Tests without chains, or with few; those of DiBS at the end."""
+
+
 def pytest_collection_modifyitems(items):
-    """Tests of the chains come first: with `--dist worksteal` one process compiles them while the other goes on."""
-    places = ("tests/inference/mcmc", "tests/inference/checkpoints", "tests/_util/test_clock")
-    items.sort(key=lambda item: not item.nodeid.startswith(places))
+    """With `--dist worksteal` each process begins at its own half: one compiles the chains, and the other finds them
+    compiled when it comes to tests that need them."""
+
+    def place(item):
+        where = item.nodeid.removeprefix("tests/")
+        late = [n for n, folder in enumerate(LAST) if where.startswith(folder)]
+        return 0 if where.startswith(FIRST) else 2 + late[0] if late else 1
+
+    items.sort(key=place)
