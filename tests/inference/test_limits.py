@@ -75,6 +75,7 @@ def test_in_a_script_ctrl_c_raises():
         dp.fit(SIM.train, "bge", precision=1e-6, callback=interrupt_at(3), progress=False)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on(tmp_path):
     """What Ctrl-C left is the state of an undisturbed run."""
     options = {"method": "auto", "max_moves": 3_000_000, "seed": 4, "progress": False}

@@ -181,6 +181,7 @@ def test_rows_are_those_of_the_model():
         np.testing.assert_allclose(found[m], expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_effects_of_a_neural_network():
     """On its child alone the noise cancels: the effect is the difference of two values of the network."""
     post = mlp_posterior()

@@ -215,6 +215,7 @@ def test_sizes_are_checked_before_reading(raw, tmp_path):
         dp.load(path)
 
 
+@pytest.mark.slow
 def test_xarray_reads_the_file_as_arviz_lays_it_out(tmp_path):
     import xarray
 

@@ -60,6 +60,8 @@ RUNS = {
 }  # fmt: skip
 
 LONG = ("auto, families in Python", "dibs, joint", "m-mc3", "g-mc3")  # what they add is tested by shorter ones too
+SLOW = ("mc3, families in Python", "dibs-paper", "bootstrap-ges", "auto, DiBS alone")
+MARKS = {**dict.fromkeys(LONG, pytest.mark.long), **dict.fromkeys(SLOW, pytest.mark.slow)}
 
 
 def fit(name: str, **more) -> dp.Posterior:
@@ -92,7 +94,7 @@ def interrupt(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:no checkpoint in")  # where it was interrupted before the first boundary
 @pytest.mark.parametrize(("where", "after"), [("reached", (1, 5, 2, 17)), ("check", (3, 8, 40))])
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long if n in LONG else ()) for n in RUNS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=MARKS.get(n, ())) for n in RUNS])
 def test_resumed_again_and_again(name, where, after, tmp_path, interrupt, monkeypatch):
     """Interrupted at boundaries or between them, so many of them after the last time; parts of any size."""
     whole = digest(fit(name))

@@ -138,6 +138,7 @@ def test_control_variate_lowers_the_variance(particle):
     assert float(jnp.sum(jnp.var(centred, axis=0))) < float(jnp.sum(jnp.var(plain, axis=0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gumbel", "straight-through"])
 def test_relaxed_estimators_point_the_right_way(particle, kind):
     """Biased for finite tau, so no equality: the mean must correlate with the exact gradient."""

@@ -23,6 +23,7 @@ def seen(console) -> str:
     return console.file.getvalue()
 
 
+@pytest.mark.slow
 def test_the_view_of_dibs_shows_edges_cycles_and_temperatures():
     sim, console, history = dp.simulate(nodes=4, observations=60, seed=0), terminal(), dp.History()
     options = {"model": "bge", "method": "dibs", "particles": 5, "steps": 40, "moves": 20, "seed": 3}
@@ -71,6 +72,7 @@ def test_time_left(monkeypatch):
     assert clock.left(1.0) == "0:00"
 
 
+@pytest.mark.slow
 def test_without_a_terminal_lines_are_written_and_the_result_is_the_same(dagpost, table, tmp_path):
     plain = dagpost("fit", table, *SMALL, "--out", "one")
     ended = dagpost("fit", table, *SMALL, "--out", "two", "--watch")
