@@ -19,8 +19,8 @@ from dagpost.typing import Graph, Key
 class ErdosRenyi(InDegreePrior):
     """Erdős–Rényi prior, `p(G) ∝ q^|G| (1 - q)^(C(d,2) - |G|)`.
 
-    `sample`, the paper's generator, has `edges_per_node * d` edges on average. The density expects more, since it weighs
-    each DAG alike, however few orders of the nodes it fits: 2.5 per node for the default on 20 nodes, 1.5 for 1.
+    `sample`, the paper's generator, has `edges_per_node * d` edges on average. The density expects more, since it
+    weighs each DAG alike, however few orders of the nodes it fits: 2.5 per node for the default on 20 nodes, 1.5 for 1.
 
     By default `q = 2 edges_per_node / (d - 1)`, but at most 1/2: on few nodes the expected number of edges cannot be
     reached without favouring dense graphs, and `q = 1/2` gives all DAGs equal weight.
