@@ -151,6 +151,7 @@ def run_fit(options: FitOptions) -> None:
         seconds = time.perf_counter() - began
         post = post.with_record(assumptions={**post.record.assumptions, **assumptions.messages})
         summary = summarise(post, Path(options.table).name, assumptions, options.seed, seconds)
+        summary["source"] = {"table": str(Path(options.table).absolute()), "interventions": options.interventions}
         if len(history):
             summary["evolution"] = history.summary(post.names)
         text = summary_text(summary)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +14,9 @@ from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import prepare
 from dagpost.interfaces.cli.output import PAGE, POSTERIOR, output_folder, read_posterior, read_summary, write
+
+if TYPE_CHECKING:
+    from dagpost.posterior import Posterior
 
 REPORT_EXAMPLES = """Examples:
 
@@ -26,7 +32,7 @@ def report(
     run: o.Run,
     data: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="The fitted table; some models need it for causal effects."),
+        typer.Option(metavar="TABLE", help="The fitted table, for causal effects [where it was, if it is unchanged]"),
     ] = None,
     interventions: o.Interventions = None,
     overwrite: o.Overwrite = False,
@@ -47,6 +53,8 @@ def report(
         post = read_posterior(run, summary)
         if post is not None and data is not None:
             post = post.with_data(data, interventions)
+        elif post is not None:
+            post = _with_its_table(post, summary)
         written = []
         if post is not None:
             write(folder / PAGE, html_report(post, summary))
@@ -61,6 +69,17 @@ def report(
         else:
             say(f"no {FIGURE}: matplotlib is not installed: pip install 'dagpost[report]'")
     say(f"written to {printable(folder)}: {', '.join(written)}", quiet)
+
+
+def _with_its_table(post: Posterior, summary: dict[str, Any]) -> Posterior:
+    """Return the posterior with the table that it was fitted to, if that is still in its place and unchanged."""
+    source = summary.get("source") or {}
+    if not source or not Path(source["table"]).is_file():
+        return post
+    with suppress(InputError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return post.with_data(source["table"], source["interventions"])
+    return post
 
 
 SHOW_EXAMPLES = """Examples:
