@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pinned import run_pinned
 
 RESULTS = Path(__file__).parent / "results" / "foreign_networks.csv"
 NETWORKS = ("ecoli70", "magic-niab", "magic-irri", "arth150")
@@ -109,10 +110,6 @@ def _in_pool(argument: tuple[tuple[str, int, int, str, str, str], Path, float]) 
     return timed(*argument)
 
 
-def _use_core(cores: Any) -> None:
-    os.sched_setaffinity(0, {cores.get()})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", nargs="+", default=NETWORKS)
@@ -134,19 +131,11 @@ def main() -> None:
     cases = [(*d, *way) for d in data for way in [("pc", "–", "–"), ("correlation", "–", "–"), *ways]]
     todo = [] if options.table else [case for case in cases if case not in done]
     if todo:
-        import multiprocessing
-
         folder = options.folder or example_folder()
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        context = multiprocessing.get_context("spawn")
-        cores = context.Queue()
-        for core in sorted(os.sched_getaffinity(0))[: options.jobs]:
-            cores.put(core)
-        with context.Pool(options.jobs, _use_core, (cores,)) as pool:
-            for row in pool.imap_unordered(_in_pool, [(case, folder, options.limit) for case in todo]):
-                rows.append(row)
-                pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
-                print(".", end="", flush=True)
+        for row in run_pinned(_in_pool, [(case, folder, options.limit) for case in todo], options.jobs):
+            rows.append(row)
+            pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
+            print(".", end="", flush=True)
         print()
     table = pd.DataFrame(rows)
     table["way"] = table[["method", "model", "prior"]].agg(" ".join, axis=1).str.replace(" –", "")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pinned import run_pinned
 
 from dagpost.inference.auto import STARTS
 from dagpost.studies.comparisons import START_PRECISION, seconds_needed
@@ -55,10 +56,6 @@ def _in_pool(argument: tuple[tuple[int, str, str, int, str], float]) -> dict[str
     return timed(*argument)
 
 
-def _use_core(cores: Any) -> None:
-    os.sched_setaffinity(0, {cores.get()})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[12, 20, 50])
@@ -77,18 +74,10 @@ def main() -> None:
     )
     todo = [] if options.table else [case for case in cases if case not in done]
     if todo:
-        import multiprocessing
-
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        context = multiprocessing.get_context("spawn")
-        cores = context.Queue()
-        for core in sorted(os.sched_getaffinity(0))[: options.jobs]:
-            cores.put(core)
-        with context.Pool(options.jobs, _use_core, (cores,)) as pool:
-            for row in pool.imap_unordered(_in_pool, [(case, options.limit) for case in todo]):
-                rows.append(row)
-                pd.DataFrame(rows).to_csv(out, index=False)
-                print(".", end="", flush=True)
+        for row in run_pinned(_in_pool, [(case, options.limit) for case in todo], options.jobs):
+            rows.append(row)
+            pd.DataFrame(rows).to_csv(out, index=False)
+            print(".", end="", flush=True)
         print()
     table = summary(pd.DataFrame(rows))
     print(table.round(1).to_string())

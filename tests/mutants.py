@@ -90,7 +90,7 @@ MUTANTS = [
     ("inference/mcmc/scoring.py", "scorer.reference + heat * scorer.tilts[component]", "scorer.reference + scorer.tilts[component]", "inference/mcmc/test_moves.py"),
     ("inference/mcmc/scoring.py", "weights[c] += difference[:, 0].sum()", "weights[c] += 0.0", "inference/mcmc/test_moves.py"),
     ("inference/mcmc/ensembles.py", "weight = heat * log_density(scorer, scores, c)", "weight = log_density(scorer, scores, c)", "inference/mcmc/test_moves.py"),
-    ("inference/mcmc/conditionals.py", "back = toggled + added + _log_weight(scorer, edges + counted + also) - base", "back = toggled + added", "inference/mcmc/test_conditionals.py"),
+    ("inference/mcmc/conditionals.py", "back = toggled + added + log_weight_of_edges(scorer, edges + counted + also) - base", "back = toggled + added", "inference/mcmc/test_conditionals.py"),
     ("inference/mcmc/conditionals.py", "if not has_detour(dag, i, j):", "if True:", "inference/mcmc/test_conditionals.py"),
     ("graphs/random.py", "step = (u - r) * log_factor + np.log(np.expm1(r * log_factor))", "step = u * log_factor + 0.0 * r", "priors/test_priors.py"),
     ("metrics.py", "log_densities = after - before", "log_densities = after", "interfaces/test_scikit_learn.py"),

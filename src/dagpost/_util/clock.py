@@ -66,7 +66,7 @@ def _compile_time() -> _CompileTime:
 
 
 FOREVER = 1e9
-"""Limit in seconds of a clock that only `stop` ends."""
+"""Limit in seconds of a clock that only `Clock.stopped` ends."""
 
 
 class Clock:

@@ -57,7 +57,6 @@ def log_sum_of_dags(log_odds: float, d: int) -> float:
     if d <= 1:
         return 0.0
     log_factor = np.logaddexp(0.0, log_odds)  # log(1 + x)
-    log_choose = gammaln(d + 1) - gammaln(np.arange(d + 1) + 1) - gammaln(d - np.arange(d + 1) + 1)
     log_factorials = gammaln(np.arange(d + 1) + 1)
     log_b = np.full((d + 1, d + 1), -inf)
     log_b[d] = 0.0
@@ -67,7 +66,7 @@ def log_sum_of_dags(log_odds: float, d: int) -> float:
         ways = log_factorials[d - u] - log_factorials[t] - log_factorials[d - u - t]
         log_b[u, r] = logsumexp(ways + log_b[u + t, t] + np.outer(step, t), axis=1)
     t = np.arange(1, d + 1)
-    return log_sum_exp(log_choose[t] + log_b[t, t])
+    return log_sum_exp(log_factorials[d] - log_factorials[t] - log_factorials[d - t] + log_b[t, t])
 
 
 class InDegreeLayers:

@@ -22,6 +22,7 @@ from dagpost.data.dataset import check_names
 from dagpost.errors import InputError, WeightingWarning, nearest, printable
 from dagpost.graphs import is_acyclic
 from dagpost.models import Model
+from dagpost.posterior.pairs import adjacency, ranked_pairs
 from dagpost.posterior.records import RunRecord
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Theta
@@ -233,7 +234,7 @@ class GraphSample:
         cause, effect = np.nonzero(~np.eye(self.nodes, dtype=np.bool_))
         names = np.array(self.names, dtype=object)
         probability = marginals[cause, effect]
-        adjacent = np.minimum(probability + marginals[effect, cause], 1.0)
+        adjacent = adjacency(marginals)[cause, effect]
         direction = np.divide(probability, adjacent, out=np.full_like(adjacent, 0.5), where=adjacent > 0)
         table = pd.DataFrame(
             {
@@ -254,10 +255,9 @@ class GraphSample:
         >>> len(post.pair_table())
         3
         """
+        pairs = [(self.names[pair.cause], self.names[pair.effect]) for pair in ranked_pairs(self.edge_marginals)]
         table = self.edge_table()
-        index = {name: n for n, name in enumerate(self.names)}
-        first = table.cause.map(index) < table.effect.map(index)
-        kept = (table.direction > 0.5) | ((table.direction == 0.5) & first)
+        kept = pd.MultiIndex.from_arrays([table["cause"], table["effect"]]).isin(pairs)
         return table.loc[kept].sort_values("adjacent", ascending=False, kind="stable", ignore_index=True)
 
 

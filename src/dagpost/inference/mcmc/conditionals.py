@@ -15,8 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dagpost._util.compiled import njit
-from dagpost._util.numerics import log_add
-from dagpost.inference.mcmc.scoring import Scorer, empty_cache, score
+from dagpost.inference.mcmc.scoring import Scorer, empty_cache, log_weight_of_edges, score
 from dagpost.inference.mcmc.structure import (
     Structure,
     clear,
@@ -35,15 +34,6 @@ MOST_FAMILIES = 4_000_000
 """Families that are scored, about: draws times pairs of nodes."""
 DRAWS = (50, 2000)
 """Fewest and most draws that are used."""
-
-
-@njit
-def _log_weight(scorer, edges):
-    """Return what the number of counted edges adds to the log posterior."""
-    out = -np.inf
-    for c in range(scorer.tilts.shape[0]):
-        out = log_add(out, scorer.log_weights[c] + scorer.tilts[c] * edges)
-    return out + scorer.reference * edges
 
 
 @njit(nogil=True)
@@ -72,7 +62,7 @@ def _add_conditionals(parents, ancestors, scorer, cache, sums):
             else:
                 copy_row(changed[i, j], cache.scores, at)
     edges = here[:, 1].sum()
-    base = _log_weight(scorer, edges)
+    base = log_weight_of_edges(scorer, edges)
     for a in range(d):
         for b in range(a + 1, d):
             i, j = (b, a) if holds(parents, a, b) else (a, b)  # an edge between them is i -> j
@@ -82,19 +72,19 @@ def _add_conditionals(parents, ancestors, scorer, cache, sums):
             added = changed[j, i, 0] - here[i, 0]  # by j -> i
             also = changed[j, i, 1] - here[i, 1]
             if joined:
-                none = toggled + _log_weight(scorer, edges + counted) - base
+                none = toggled + log_weight_of_edges(scorer, edges + counted) - base
                 forth = 0.0
                 back = -np.inf
                 if not has_detour(dag, i, j):
-                    back = toggled + added + _log_weight(scorer, edges + counted + also) - base
+                    back = toggled + added + log_weight_of_edges(scorer, edges + counted + also) - base
             else:
                 none = 0.0
                 forth = -np.inf
                 back = -np.inf
                 if not holds(ancestors, i, j):
-                    forth = toggled + _log_weight(scorer, edges + counted) - base
+                    forth = toggled + log_weight_of_edges(scorer, edges + counted) - base
                 if not holds(ancestors, j, i):
-                    back = added + _log_weight(scorer, edges + also) - base
+                    back = added + log_weight_of_edges(scorer, edges + also) - base
             largest = max(none, forth, back)
             none, forth, back = np.exp(none - largest), np.exp(forth - largest), np.exp(back - largest)
             total = none + forth + back

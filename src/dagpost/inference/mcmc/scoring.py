@@ -166,15 +166,22 @@ def log_density(scorer, scores, component):
 
 
 @njit
-def log_posterior(scorer, scores):
-    """Return the unnormalised log posterior of a DAG from its family scores, summed over components."""
-    edges = 0.0
-    for j in range(scores.shape[0]):
-        edges += scores[j, 1]
+def log_weight_of_edges(scorer, edges):
+    """Return what the number of counted edges adds to the log posterior, summed over components."""
     out = -np.inf
     for c in range(scorer.tilts.shape[0]):
-        out = log_add(out, log_density(scorer, scores, c))
+        out = log_add(out, scorer.log_weights[c] + scorer.tilts[c] * edges)
     return out + scorer.reference * edges
+
+
+@njit
+def log_posterior(scorer, scores):
+    """Return the unnormalised log posterior of a DAG from its family scores."""
+    out = edges = 0.0
+    for j in range(scores.shape[0]):
+        out += scores[j, 0]
+        edges += scores[j, 1]
+    return out + log_weight_of_edges(scorer, edges)
 
 
 @njit

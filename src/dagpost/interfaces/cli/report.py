@@ -108,16 +108,23 @@ def show(
 
 def pairs_of(edges: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the pairs of a summary that lists edges alone, as those of the first version do."""
-    known = {(e["cause"], e["effect"]): e["probability"] for e in edges}
-    out = []
-    for (cause, effect), probability in known.items():
-        back = known.get((effect, cause), 0.0)
-        if (probability, cause) < (back, effect):
-            continue
-        both = min(probability + back, 1.0)
-        pair = {"cause": cause, "effect": effect, "probability": probability, "adjacent": both}
-        out.append({**pair, "direction": probability / both if both else 0.5})
-    return sorted(out, key=lambda pair: -pair["adjacent"])
+    import numpy as np
+
+    from dagpost.posterior.pairs import ranked_pairs
+
+    names = list(dict.fromkeys(edge[end] for edge in edges for end in ("cause", "effect")))
+    probabilities = np.zeros((len(names), len(names)))
+    for edge in edges:
+        probabilities[names.index(edge["cause"]), names.index(edge["effect"])] = edge["probability"]
+    out = [
+        {
+            "cause": names[pair.cause], "effect": names[pair.effect],
+            "probability": float(probabilities[pair.cause, pair.effect]),
+            "adjacent": pair.adjacency, "direction": pair.share if pair.adjacency else 0.5,
+        }
+        for pair in ranked_pairs(probabilities)
+    ]  # fmt: skip
+    return sorted(out, key=lambda pair: (-pair["adjacent"], -pair["probability"]))
 
 
 def pair_table(pairs: list[dict[str, Any]], total: int, summary: dict[str, Any]) -> str:
