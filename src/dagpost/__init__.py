@@ -29,6 +29,7 @@ _HOMES = {
     "ScaleFree": "priors",
     "Uniform": "priors",
     "UnknownDensity": "priors",
+    "Additive": "models",
     "BGe": "models",
     "LinearGaussian": "models",
     "MlpGaussian": "models",
@@ -68,6 +69,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Additive",
     "Auto",
     "BGe",
     "Bootstrap",
@@ -134,7 +136,7 @@ if TYPE_CHECKING:
     from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.pgmpy import to_pgmpy
     from dagpost.interfaces.scikit_learn import StructureLearner
-    from dagpost.models import BGe, LinearGaussian, MlpGaussian, Model
+    from dagpost.models import Additive, BGe, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report

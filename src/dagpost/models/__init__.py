@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dagpost.errors import from_registry
+from dagpost.models.additive import Additive, AdditiveTheta
 from dagpost.models.base import Model, Statistics
 from dagpost.models.bge import BGe
 from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
 from dagpost.models.mlp_gaussian import MlpGaussian, MlpTheta
 
-MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, MlpGaussian)}
+MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, Additive, MlpGaussian)}
 
 
 def as_model(model: str | Model) -> Model:
@@ -17,7 +18,7 @@ def as_model(model: str | Model) -> Model:
     Parameters
     ----------
     model
-        `"bge"`, `"linear"`, `"mlp"`, or a `Model`.
+        `"bge"`, `"linear"`, `"additive"`, `"mlp"`, or a `Model`.
 
     Returns
     -------
@@ -29,6 +30,8 @@ def as_model(model: str | Model) -> Model:
 
 __all__ = [
     "MODELS",
+    "Additive",
+    "AdditiveTheta",
     "BGe",
     "LinearGaussian",
     "LinearTheta",

@@ -186,6 +186,7 @@ class BGe(Model):
             scale=1.0,
             linear=0.0,
             group=group,
+            by_node=np.zeros(d),
         )
 
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:

@@ -2,11 +2,15 @@
 
 For BGe and for both linear Gaussian models the log evidence of node j given parents P (p of them) is
 
-    constant[p] - ½ log|K_PP| + ½ log|K0_PP| - power[p] log(offset + scale·s) + prior_power[p] log s0 - linear·s,
+    constant[p] + by_node[j] - ½ log|K_PP| + ½ log|K0_PP| - power[p] log(offset + scale·s) + prior_power[p] log s0
+    - linear·s,
 
 where K is a matrix of sufficient statistics, K0 its value without data, `s = K_jj - K_jP K_PP⁻¹ K_Pj` the
 Schur complement of j, and `s0` the same for K0. Exact inference, MCMC and DiBS therefore share one kernel,
 whose cost does not depend on the number of rows.
+
+A parent may be a block of `width` columns of K (the additive model), and the evidence a mixture over `settings` of
+the hyperparameters, each with its own K and constant: the sum of the formula over them.
 
 Because K - K0 is positive semidefinite, every pivot of K is at least the smallest eigenvalue of K0; pivots
 that rounding has made smaller are raised to it.
@@ -19,20 +23,25 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from dagpost._util.compiled import njit
+from dagpost._util.numerics import log_add
 from dagpost.typing import Graph, Graphs, Nodes, SoftColumn
 
 
 class ConjugateTable(NamedTuple):
     """Terms of the formula at the top of this file.
 
-    There are `g` distinct groups of rows; nodes with the same interventions share a group.
+    There are `g` distinct groups of rows; nodes with the same interventions share a group. With more than one setting
+    of the hyperparameters, g counts (setting, group) pairs: setting t of group k is `t * groups + k`. Among the c
+    columns of K, column j belongs to node j as a child, and `width` columns from `first + i * width` on to node i as a
+    parent.
     """
 
-    matrix: np.ndarray  # (g, d, d) K
-    prior_matrix: np.ndarray  # (d, d) K0
+    matrix: np.ndarray  # (g, c, c) K
+    prior_matrix: np.ndarray  # (c, c) K0
     diagonal_prior: bool
     floor: float  # smallest eigenvalue of K0
     constant: np.ndarray  # (g, d) by number of parents
@@ -42,6 +51,24 @@ class ConjugateTable(NamedTuple):
     scale: float
     linear: float
     group: np.ndarray  # (d,) group of rows of each node
+    by_node: np.ndarray  # (d,)
+    width: int = 1  # columns of a parent
+    first: int = 0  # column at which those of node 0 as a parent begin
+    settings: int = 1  # of the hyperparameters
+
+
+@njit(inline="always")
+def columns_of(table, parents, p, columns):
+    """Write the columns of the first p parents to `columns` and return how many there are."""
+    width, first = table.width, table.first
+    if width == 1 and first == 0:
+        for a in range(p):
+            columns[a] = parents[a]
+        return p
+    for a in range(p):
+        for b in range(width):
+            columns[a * width + b] = first + parents[a] * width + b
+    return p * width
 
 
 @njit
@@ -82,32 +109,54 @@ def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, pri
 
 
 @njit
-def evidence_with(table, j, parents, p, lower):
-    """Return the log evidence of one family; `lower` is a scratch matrix for the Cholesky factor."""
-    g = table.group[j]
-    log_determinant, schur = factorise(table.matrix[g], j, parents, p, table.floor, lower)
+def evidence_with(table, j, parents, p, columns, lower):
+    """Return the log evidence of one family; `columns` and `lower`, for the Cholesky factor, are scratch."""
+    c = columns_of(table, parents, p, columns)
     if table.diagonal_prior:
         prior_determinant = 0.0
-        for a in range(p):
-            prior_determinant += np.log(table.prior_matrix[parents[a], parents[a]])
+        for a in range(c):
+            prior_determinant += np.log(table.prior_matrix[columns[a], columns[a]])
         prior_schur = table.prior_matrix[j, j]
     else:
-        prior_determinant, prior_schur = factorise(table.prior_matrix, j, parents, p, table.floor, lower)
-    return evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
+        prior_determinant, prior_schur = factorise(table.prior_matrix, j, columns, c, table.floor, lower)
+    total = -np.inf
+    groups = table.matrix.shape[0] // table.settings
+    for t in range(table.settings):
+        g = t * groups + table.group[j]
+        log_determinant, schur = factorise(table.matrix[g], j, columns, c, table.floor, lower)
+        value = evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
+        total = value if t == 0 else log_add(total, value)
+    return total + table.by_node[j]
+
+
+class FamilyScratch(NamedTuple):
+    """Memory for scoring a family."""
+
+    parents: np.ndarray  # (d,)
+    columns: np.ndarray  # (columns of d - 1 parents,)
+    lower: np.ndarray  # (those + 1, those + 1)
+
+
+@njit
+def family_scratch(table):
+    """Return memory for scoring families of this table."""
+    d = table.group.shape[0]
+    most = max(1, (d - 1) * table.width)
+    return FamilyScratch(np.empty(d, np.int64), np.empty(most, np.int64), np.empty((most + 1, most + 1)))
 
 
 @njit
 def family_evidence(table, j, parents, p):
     """Return the log evidence of one family; `p` is the number of parents."""
-    return evidence_with(table, j, parents, p, np.empty((p + 1, p + 1)))
+    c = p * table.width
+    return evidence_with(table, j, parents, p, np.empty(c, np.int64), np.empty((c + 1, c + 1)))
 
 
 @njit
 def _all_families(table, graphs, out):
     """Write the log evidence of every family of every graph to `out`."""
     d = graphs.shape[1]
-    lower = np.empty((d, d))
-    parents = np.empty(d, dtype=np.int64)
+    parents, columns, lower = family_scratch(table)
     for m in range(graphs.shape[0]):
         for j in range(d):
             p = 0
@@ -115,7 +164,7 @@ def _all_families(table, graphs, out):
                 if graphs[m, i, j]:
                     parents[p] = i
                     p += 1
-            out[m, j] = evidence_with(table, j, parents, p, lower)
+            out[m, j] = evidence_with(table, j, parents, p, columns, lower)
 
 
 def all_families(table: ConjugateTable, graphs: Graphs) -> Float[np.ndarray, "m d"]:
@@ -131,8 +180,7 @@ def all_families(table: ConjugateTable, graphs: Graphs) -> Float[np.ndarray, "m 
 def _subsets(table, out):
     """Write the log evidence of every node given every parent set to `out`."""
     d = out.shape[0]
-    lower = np.empty((d, d))
-    parents = np.empty(d, dtype=np.int64)
+    parents, columns, lower = family_scratch(table)
     for j in range(d):
         for subset in range(out.shape[1]):
             if subset >> j & 1:
@@ -143,7 +191,7 @@ def _subsets(table, out):
                 if subset >> i & 1:
                     parents[p] = i
                     p += 1
-            out[j, subset] = evidence_with(table, j, parents, p, lower)
+            out[j, subset] = evidence_with(table, j, parents, p, columns, lower)
 
 
 def evidence_of_subsets(table: ConjugateTable) -> Float[np.ndarray, "d s"]:
@@ -212,9 +260,10 @@ def regression(table: ConjugateTable, j: int, parents: Nodes) -> Regression:
 def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Float[Array, ""]:
     """Return the log evidence of one family in JAX, for hard and for soft columns.
 
-    With `D = diag(column)` and B the matrix K scaled to a unit diagonal, `D B D + I - D²` replaces K_PP: it is positive
-    definite for every soft column, and for a hard one it equals the parents' block with ones on the rest of the
-    diagonal. Constants that depend on the number of parents are interpolated linearly.
+    With `D = diag(column)`, repeated over the columns of each parent, and B the matrix K scaled to a unit diagonal,
+    `D B D + I - D²` replaces K_PP: it is positive definite for every soft column, and for a hard one it equals the
+    parents' block with ones on the rest of the diagonal. Constants that depend on the number of parents are
+    interpolated linearly.
     """
     d = column.shape[0]
     m = jnp.where(jnp.arange(d) == node, 0.0, column)
@@ -224,27 +273,47 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
     def interpolated(values):
         return jnp.interp(p, by_count, jnp.asarray(values))
 
-    log_determinant, schur = _soft_factor(jnp.asarray(table.matrix)[group], m, node, table.floor)
-    prior_determinant, prior_schur = _soft_factor(jnp.asarray(table.prior_matrix), m, node, table.floor)
-    return (
-        interpolated(jnp.asarray(table.constant)[group])
-        - 0.5 * log_determinant
+    def factor(matrix):
+        matrix = jnp.asarray(matrix)
+        if table.first == 0:
+            return _soft_factor(matrix, matrix[:, node], matrix[node, node], m, table.floor)
+        of_parents = slice(table.first, None)
+        block = matrix[of_parents, of_parents]
+        return _soft_factor(
+            block, matrix[of_parents, node], matrix[node, node], jnp.repeat(m, table.width), table.floor
+        )
+
+    prior_determinant, prior_schur = factor(table.prior_matrix)
+    rest = (
+        jnp.asarray(table.by_node)[node]
         + 0.5 * prior_determinant
-        - interpolated(jnp.asarray(table.power)[group]) * jnp.log(table.offset + table.scale * schur)
         + interpolated(table.prior_power) * jnp.log(prior_schur)
-        - table.linear * schur
     )
+    groups = table.matrix.shape[0] // table.settings
+
+    def at_setting(t):
+        g = t * groups + group
+        log_determinant, schur = factor(jnp.asarray(table.matrix)[g])
+        return (
+            interpolated(jnp.asarray(table.constant)[g])
+            - 0.5 * log_determinant
+            - interpolated(jnp.asarray(table.power)[g]) * jnp.log(table.offset + table.scale * schur)
+            - table.linear * schur
+        )
+
+    if table.settings == 1:
+        return rest + at_setting(0)
+    return rest + logsumexp(jnp.stack([at_setting(t) for t in range(table.settings)]))
 
 
-def _soft_factor(matrix, m, node, floor):
-    """Return the soft `log|K_PP|` and Schur complement of a node."""
-    diagonal = jnp.diagonal(matrix)
+def _soft_factor(block, cross, target, m, floor):
+    """Return the soft `log|K_PP|` and Schur complement of a node, from K_PP, K_Pj and K_jj of all possible parents."""
+    diagonal = jnp.diagonal(block)
     root = jnp.sqrt(diagonal)
-    unit = matrix / root[:, None] / root[None, :]
+    unit = block / root[:, None] / root[None, :]
     # a few rounding errors are added to the unit diagonal, so that nearly collinear parents can be factorised
-    rounding = 4 * len(m) * jnp.finfo(matrix.dtype).eps
-    block = m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2 + rounding)
-    lower = jnp.linalg.cholesky(block)
-    solved = solve_triangular(lower, m * unit[:, node], lower=True)
+    rounding = 4 * len(m) * jnp.finfo(block.dtype).eps
+    lower = jnp.linalg.cholesky(m[:, None] * unit * m[None, :] + jnp.diag(1.0 - m**2 + rounding))
+    solved = solve_triangular(lower, m * cross / root / jnp.sqrt(target), lower=True)
     log_determinant = jnp.sum(m * jnp.log(diagonal)) + 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
-    return log_determinant, jnp.maximum(diagonal[node] * (1.0 - jnp.sum(solved**2)), floor)
+    return log_determinant, jnp.maximum(target * (1.0 - jnp.sum(solved**2)), floor)

@@ -184,6 +184,7 @@ class LinearGaussian(Model):
             scale=scale,
             linear=linear,
             group=np.asarray(stats.node.group),
+            by_node=np.zeros(d),
         )
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:

@@ -160,6 +160,10 @@ def plain_table(table: ConjugateTable) -> ConjugateTable:
         scale=float(table.scale),
         linear=float(table.linear),
         group=np.asarray(table.group, dtype=np.int64),
+        by_node=np.asarray(table.by_node, dtype=np.float64),
+        width=int(table.width),
+        first=int(table.first),
+        settings=int(table.settings),
     )
 
 

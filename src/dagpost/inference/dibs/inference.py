@@ -52,6 +52,8 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
         gradient_stats = model.evidence_table(stats)
         if gradient_stats is None:
             raise InputError(f"the evidence of the model {model.name!r} has no compiled table: set collapsed=False")
+        if settings.estimator.kind == "flip" and gradient_stats.width > 1:
+            raise InputError(f"the flip estimator has no version for the model {model.name!r}: use 'score'")
         if settings.estimator.kind == "flip" and not gradient_stats.diagonal_prior:
             raise InputError("the flip estimator needs a diagonal scale_matrix: use the estimator 'score'")
     elif settings.batch is not None:

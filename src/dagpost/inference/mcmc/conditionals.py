@@ -26,6 +26,7 @@ from dagpost.inference.mcmc.structure import (
     insert,
     structure_of,
 )
+from dagpost.models.conjugate import family_scratch
 from dagpost.typing import Graphs
 
 RARE = 0.05
@@ -42,7 +43,7 @@ def _add_conditionals(parents, ancestors, scorer, cache, sums):
     d, words = parents.shape
     dag = Structure(parents, ancestors, np.zeros((2, d), np.int64))
     wanted, family = np.zeros(1 + words, np.uint64), np.zeros(words, np.uint64)
-    members, lower = np.zeros(d, np.int64), np.zeros((d, d))
+    scratch = family_scratch(scorer.table)
     here = np.zeros((d, 2))
     changed = np.zeros((d, d, 2))  # score of j with the edge i -> j toggled
     for j in range(d):
@@ -56,7 +57,7 @@ def _add_conditionals(parents, ancestors, scorer, cache, sums):
                     discard(family, i)
                 else:
                     insert(family, i)
-            at = score(scorer, cache, j, family, wanted, members, lower)
+            at = score(scorer, cache, j, family, wanted, scratch)
             if i < 0:
                 copy_row(here[j], cache.scores, at)
             else:

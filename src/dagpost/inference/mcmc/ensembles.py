@@ -39,6 +39,7 @@ from dagpost.inference.mcmc.scoring import (
     temper_of,
 )
 from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structure_of, words_for
+from dagpost.models.conjugate import family_scratch
 from dagpost.typing import Graphs
 
 KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")
@@ -207,7 +208,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, sc
 def _advance(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop):
     """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
-    scratch, room = scratch_for(ensemble.wanted, d, words), np.zeros((2, d), np.int64)
+    scratch, room = scratch_for(ensemble.wanted, scorer.table, d, words), np.zeros((2, d), np.int64)
     return _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room)
 
 
@@ -215,9 +216,9 @@ def _advance(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop):
 def _score_families(parents, scores, scorer, cache, wanted, from_node):
     """Fill in the family scores of one DAG; return the node whose family is missing, or d."""
     d = parents.shape[0]
-    members, lower = np.zeros(d, np.int64), np.zeros((d, d))
+    scratch = family_scratch(scorer.table)
     for j in range(from_node, d):
-        at = score(scorer, cache, j, parents[j], wanted, members, lower)
+        at = score(scorer, cache, j, parents[j], wanted, scratch)
         if at < 0:
             return j
         scores[j, 0], scores[j, 1] = cache.scores[at, 0], cache.scores[at, 1]

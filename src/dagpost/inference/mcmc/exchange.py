@@ -140,7 +140,7 @@ def _weigh(scorer, cache, temper, node, rest, other, block, b, barred, out, scra
         for a in range(b):
             if (subset >> a) & 1:
                 insert(words, block[a])
-        at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
+        at = score(scorer, cache, node, words, scratch.wanted, scratch.family)
         if at < 0:
             return False
         out[subset] = log_weight(cache, at, temper)

@@ -54,7 +54,7 @@ def _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added
         discard(first, i)
     else:
         insert(first, i)
-    at = score(scorer, cache, j, first, scratch.wanted, scratch.parents, scratch.lower)
+    at = score(scorer, cache, j, first, scratch.wanted, scratch.family)
     if at < 0:
         return MISSING
     tempered_j, counted_j = cache.scores[at, 0], cache.scores[at, 1]
@@ -64,7 +64,7 @@ def _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added
     if turned:
         copy_row(second, dag.parents, i)
         insert(second, j)
-        at = score(scorer, cache, i, second, scratch.wanted, scratch.parents, scratch.lower)
+        at = score(scorer, cache, i, second, scratch.wanted, scratch.family)
         if at < 0:
             return MISSING
         tempered_i, counted_i = cache.scores[at, 0], cache.scores[at, 1]

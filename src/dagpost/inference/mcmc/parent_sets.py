@@ -16,6 +16,7 @@ from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
 from dagpost.inference.mcmc.scoring import log_weight, score
 from dagpost.inference.mcmc.structure import clear, copy_row, insert
+from dagpost.models.conjugate import FamilyScratch, family_scratch
 
 ACCEPTED, REJECTED, MISSING = 1, 0, -1
 BLOCK = 5
@@ -32,8 +33,7 @@ class Scratch(NamedTuple):
     drawn: np.ndarray  # (3, 2) scores
     allowed: np.ndarray  # (d,)
     chosen: np.ndarray  # (d + 1,)
-    parents: np.ndarray  # (d,)
-    lower: np.ndarray  # (d, d)
+    family: FamilyScratch
     own: np.ndarray  # (1,) state of random numbers separate from the chain's
     weights: np.ndarray  # (4, sets) of the block of an exchange move
     largest: np.ndarray  # (4,) weight of each row
@@ -42,11 +42,11 @@ class Scratch(NamedTuple):
 
 
 @njit
-def scratch_for(wanted, d, words):
+def scratch_for(wanted, table, d, words):
     """Return scratch memory for graphs of d nodes."""
     return Scratch(
         wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
-        np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), np.zeros(d, np.int64), np.zeros((d, d)),
+        np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), family_scratch(table),
         np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
         np.zeros((2, 1 << BLOCK)),
     )  # fmt: skip
@@ -112,7 +112,7 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, temper, rng, scra
             insert(words, required)
         for a in range(size):
             insert(words, allowed[chosen[a]])
-        at = score(scorer, cache, j, words, scratch.wanted, scratch.parents, scratch.lower)
+        at = score(scorer, cache, j, words, scratch.wanted, scratch.family)
         if at < 0:
             return False, total
         weight = log_weight(cache, at, temper)

@@ -147,7 +147,7 @@ def _weigh(dag, scorer, cache, temper, j, row, n, scratch):
 @njit
 def _weight(scorer, cache, temper, node, words, scratch):
     """Return whether the family's score is known, and its log weight."""
-    at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
+    at = score(scorer, cache, node, words, scratch.wanted, scratch.family)
     if at < 0:
         return False, 0.0
     return True, log_weight(cache, at, temper)

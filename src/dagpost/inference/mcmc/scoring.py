@@ -134,13 +134,10 @@ class Scoring(NamedTuple):
 
 
 @njit(inline="always")
-def score(scorer, cache, j, words, wanted, parents, lower):
-    """Return the slot of the family's score in the cache, or -1 if Python has to score it first.
-
-    `parents` (d) and `lower` (d, d) are scratch.
-    """
+def score(scorer, cache, j, words, wanted, scratch):
+    """Return the slot of the family's score in the cache, or -1 if Python has to score it first."""
     at, known = find(cache, j, words)
-    return at if known else _score_uncached(scorer, cache, j, words, wanted, parents, lower)
+    return at if known else _score_uncached(scorer, cache, j, words, wanted, scratch)
 
 
 @njit(inline="always")
@@ -189,17 +186,18 @@ def rescore(dag, scores, scorer, cache, node, scratch):
     """Update the score of a node from its current parents, a family that is in the cache or compiled."""
     words = scratch.sets[4]
     copy_row(words, dag.parents, node)
-    at = score(scorer, cache, node, words, scratch.wanted, scratch.parents, scratch.lower)
+    at = score(scorer, cache, node, words, scratch.wanted, scratch.family)
     copy_row(scores[node], cache.scores, at)
 
 
 @njit
-def _score_uncached(scorer, cache, j, words, wanted, parents, lower):
+def _score_uncached(scorer, cache, j, words, wanted, scratch):
     """Score a family that is not in the cache and return its slot; or write it to `wanted` and return -1."""
     if not scorer.compiled:
         wanted[0] = np.uint64(j + 1)
         wanted[1:] = words
         return -1
+    parents = scratch.parents
     p = 0
     counted = 0
     prior = 0.0
@@ -217,7 +215,7 @@ def _score_uncached(scorer, cache, j, words, wanted, parents, lower):
             prior = -np.inf
     if prior == -np.inf:
         return store(cache, j, words, -np.inf, counted)
-    evidence = evidence_with(scorer.table, j, parents, p, lower)
+    evidence = evidence_with(scorer.table, j, parents, p, scratch.columns, scratch.lower)
     return store(cache, j, words, evidence + prior - scorer.reference * counted, counted)
 
 
@@ -285,5 +283,5 @@ def _placeholder_table(d: int) -> ConjugateTable:
     return ConjugateTable(
         matrix=np.zeros((1, d, d)), prior_matrix=np.zeros((d, d)), diagonal_prior=True, floor=0.0,
         constant=np.zeros((1, d)), power=np.zeros((1, d)), prior_power=np.zeros(d),
-        offset=0.0, scale=0.0, linear=0.0, group=np.zeros(d, np.int64),
+        offset=0.0, scale=0.0, linear=0.0, group=np.zeros(d, np.int64), by_node=np.zeros(d),
     )  # fmt: skip
