@@ -5,10 +5,11 @@ from __future__ import annotations
 from dagpost.errors import from_registry
 from dagpost.models.base import Model, Statistics
 from dagpost.models.bge import BGe
+from dagpost.models.gaussian_process import GaussianProcess, GpTheta
 from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
 from dagpost.models.mlp_gaussian import MlpGaussian, MlpTheta
 
-MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, MlpGaussian)}
+MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, MlpGaussian, GaussianProcess)}
 
 
 def as_model(model: str | Model) -> Model:
@@ -17,7 +18,7 @@ def as_model(model: str | Model) -> Model:
     Parameters
     ----------
     model
-        `"bge"`, `"linear"`, `"mlp"`, or a `Model`.
+        `"bge"`, `"linear"`, `"mlp"`, `"gp"`, or a `Model`.
 
     Returns
     -------
@@ -30,6 +31,8 @@ def as_model(model: str | Model) -> Model:
 __all__ = [
     "MODELS",
     "BGe",
+    "GaussianProcess",
+    "GpTheta",
     "LinearGaussian",
     "LinearTheta",
     "MlpGaussian",
