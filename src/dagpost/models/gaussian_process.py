@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import logsumexp, ndtri, softmax
@@ -63,7 +64,7 @@ def frequencies(count: int, d: int) -> Float[np.ndarray, "f d"]:
 
     `mean_f cos(W_f · (z - z'))` approximates `exp(-|z - z'|² / 2)`, the squared-exponential kernel of unit length.
     """
-    return ndtri(qmc.Sobol(d, seed=0).random(count))
+    return ndtri(qmc.Sobol(d, rng=0).random(count))
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,11 @@ class GaussianProcess(Model):
     intercept_scale
         Prior standard deviation of the intercept, in units of the noise standard deviation.
     rank
-        Largest number of basis functions of `k_SE`, for more than 400 rows. Kernels that need more (short lengths,
-        several parents) are replaced by their projection on the basis functions of so many rows, chosen one by one
-        where the remaining variance is largest: a slightly smoother prior, whose evidence is still that of a density.
+        Largest number of basis functions of `k_SE`, for more than 500 rows; up to 500 the kernel is complete. Kernels
+        that need more (short lengths, four or more parents) are replaced by their projection on the basis functions of
+        so many rows, chosen one by one where the remaining variance is largest: a prior of smoother functions, whose
+        evidence is still that of a density. In an example with 1,000 rows the log evidence of four parents changed by
+        1 nat, with 2,000 rows by more than 10; that of three parents by less than 0.01. More is slower and closer.
     features
         Frequencies of the Fourier features that draws of functions are made of, a power of 2. They do not enter the
         evidence.
@@ -106,12 +109,12 @@ class GaussianProcess(Model):
     """
 
     lengths: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
-    ratios: tuple[float, ...] = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
-    linear_share: float = 0.5
+    ratios: tuple[float, ...] = (0.5, 2.0, 8.0, 32.0, 128.0)
+    linear_share: float = 0.2
     variance_shape: float = 2.0
     variance_rate: float = 2.0
     intercept_scale: float = 10.0
-    rank: int = 300
+    rank: int = 400
     features: int = 128
     name: ClassVar[str] = "gp"
     assumption: ClassVar[str] = "every relation is a smooth function with Gaussian noise"
@@ -172,11 +175,13 @@ class GaussianProcess(Model):
     def log_evidences(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics
     ) -> Float[np.ndarray, " n"]:
+        if len(nodes) == 0:
+            return np.zeros(0)
         group = stats.node.group[nodes]
         # p(x_j) = p(y) / scale_j in each row, and equal weights on the grid
         jacobian = stats.shared.count[group] * np.log(stats.shared.scale[group, nodes])
         tables = self._tables(nodes, parents, stats)
-        return logsumexp(tables, axis=(1, 2)) - np.log(tables[0].size if len(tables) else 1) - jacobian
+        return logsumexp(tables, axis=(1, 2)) - np.log(tables[0].size) - jacobian
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
         row = np.zeros((1, len(stats.node.index)), dtype=np.bool_)
@@ -193,7 +198,7 @@ class GaussianProcess(Model):
         """Return the evidence of every family of a graph, which JAX cannot trace, or their likelihoods given theta."""
         if jax.tree.leaves(theta):
             return super().log_families(graph, theta, stats)
-        if isinstance(graph, jax.core.Tracer) or not np.isin(graph, (0, 1)).all():
+        if isinstance(graph, Tracer) or not np.isin(graph, (0, 1)).all():
             raise _no_tracing()
         edges = np.asarray(graph, dtype=np.bool_)
         return jnp.asarray(self.log_evidences(np.arange(len(edges)), edges.T, jax.tree.map(np.asarray, stats)))
@@ -269,7 +274,7 @@ class GaussianProcess(Model):
         mean = cho_solve((factor, True), along)
         rate = self.variance_rate / (1 + ratio) + 0.5 * max(float(y @ y - along @ mean), 0.0)
         variance = rate / gammas
-        noise = solve_triangular(factor, normals[:, : len(mean)].T, lower=True, trans="T").T
+        noise = solve_triangular(factor, normals[:, : len(mean)].T, lower=True, trans=1).T
         drawn = mean + np.sqrt(variance)[:, None] * noise
         _write(theta, j, parents, members, drawn, variance, length, shared.mean[group], shared.scale[group])
 
@@ -305,8 +310,9 @@ def _no_tracing() -> InputError:
 
 def _empty_theta(shape: tuple[int, ...], d: int, features: int) -> GpTheta:
     """Return parameters that are 0, with leading axes `shape`."""
-    square = [np.zeros((*shape, d, d)) for _ in range(3)]
-    return GpTheta(*square, np.zeros((*shape, d, 2 * features)), np.zeros((*shape, d)), np.zeros((*shape, d)))
+    weights, centre, inverse = np.zeros((3, *shape, d, d))
+    intercept, variance = np.zeros((2, *shape, d))
+    return GpTheta(weights, centre, inverse, np.zeros((*shape, d, 2 * features)), intercept, variance)
 
 
 def _write(theta: GpTheta, j, parents, members, drawn, variance, length, mean, scale) -> None:

@@ -34,12 +34,12 @@ from dagpost._util.compiled import njit
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Floating-point liberties that vectorise sums; infinities and NaN keep their meaning."""
-REMAINDER = 1e-5
+REMAINDER = 1e-6
 """Largest `r tr(E)` of a factor, in nats."""
 DIRECT_SHARE = 0.6
 """Rank of a factor, as a share of the rows, above which the direct way is faster."""
-DIRECT_ROWS = 400
-"""Rows up to which the direct way is possible; beyond, the factor ends at the largest rank."""
+DIRECT_ROWS = 500
+"""Rows up to which the direct way is taken where a factor would be large; beyond, the factor ends at `Grid.most`."""
 
 CHUNK = 4
 """Families that a thread scores before it asks for more."""
