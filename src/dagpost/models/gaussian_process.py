@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri, softmax
 from scipy.stats import qmc
 
@@ -21,7 +21,7 @@ from dagpost._util.numerics import generator, unstack_keys
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive, whole_number
 from dagpost.models.base import Model, Statistics
-from dagpost.models.gp_evidence import Grid, evidence_grids
+from dagpost.models.gp_evidence import Grid, evidence_grids, reduce_matrix
 from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph, Theta
 
 
@@ -269,13 +269,16 @@ class GaussianProcess(Model):
         design = np.hstack([np.ones((n, 1)), x, np.cos(phase), np.sin(phase)])[:, : None if p else 1]
         prior = np.append(self.intercept_scale**2, self._prior_variances(p, ratio) if p else ())
         # coefficients | v ~ N(S Φᵀy, v S), S⁻¹ = ΦᵀΦ + D⁻¹ = C Cᵀ, v ~ InverseGamma(a + N/2, b_N)
-        factor = cholesky(design.T @ design + np.diag(1 / prior), lower=True)
-        along = design.T @ y
-        mean = cho_solve((factor, True), along)
-        rate = self.variance_rate / (1 + ratio) + 0.5 * max(float(y @ y - along @ mean), 0.0)
+        q = len(prior)
+        matrix = np.zeros((q + 6, q + 6))  # two rows Φᵀy below, and four that are read in vain
+        matrix[:q, :q] = design.T @ design + np.diag(1 / prior)
+        matrix[q : q + 2, :q] = design.T @ y
+        explained = reduce_matrix(matrix, q)[1]  # yᵀΦ S Φᵀy
+        rate = self.variance_rate / (1 + ratio) + 0.5 * max(float(y @ y - explained), 0.0)
         variance = rate / gammas
-        noise = solve_triangular(factor, normals[:, : len(mean)].T, lower=True, trans=1).T
-        drawn = mean + np.sqrt(variance)[:, None] * noise
+        # C⁻ᵀ (C⁻¹ Φᵀy + sqrt(v) e), e standard normal
+        solved = matrix[q, :q] + np.sqrt(variance)[:, None] * normals[:, :q]
+        drawn = solve_triangular(matrix[:q, :q], solved.T, lower=True, trans=1).T
         _write(theta, j, parents, members, drawn, variance, length, shared.mean[group], shared.scale[group])
 
     def _at(self, point: int, p: int) -> tuple[float, float]:

@@ -108,7 +108,7 @@ def _products(left, i, right, j, length, out):
 
 
 @njit(nogil=True, fastmath=FAST)
-def _reduce(matrix, size):
+def reduce_matrix(matrix, size):
     """Return `log|matrix|`, and `bᵀ matrix⁻¹ b'` of the two rows b below it: first with itself, both, second.
 
     The lower triangle is overwritten by the Cholesky factor C, and the rows below it by `C⁻¹ b`.
@@ -219,7 +219,7 @@ def _by_factor(grid, y, basis, ranks, p, matrix, out):
             matrix[i, i] += 1.0
             matrix[m, i] = root * gram[size, i]
             matrix[m + 1, i] = root * gram[size + 1, i]
-        log_determinant, along, both, level = _reduce(matrix, m)
+        log_determinant, along, both, level = reduce_matrix(matrix, m)
         out[k] = _log_student(grid, rows, ratio, log_determinant, yy - along, y1 - both, rows - level)
 
 
@@ -243,7 +243,7 @@ def _directly(grid, y, inputs, precision, matrix, out):
             matrix[i, i] += 1.0
             matrix[rows, i] = y[i]
             matrix[rows + 1, i] = 1.0
-        log_determinant, yy, y1, ones = _reduce(matrix, rows)
+        log_determinant, yy, y1, ones = reduce_matrix(matrix, rows)
         out[k] = _log_student(grid, rows, ratio, log_determinant, yy, y1, ones)
 
 
