@@ -31,6 +31,7 @@ _HOMES = {
     "UnknownDensity": "priors",
     "Additive": "models",
     "BGe": "models",
+    "GaussianProcess": "models",
     "LinearGaussian": "models",
     "MlpGaussian": "models",
     "Model": "models",
@@ -80,6 +81,7 @@ __all__ = [
     "ErdosRenyi",
     "Exact",
     "ExactPosterior",
+    "GaussianProcess",
     "GraphPrior",
     "History",
     "InputError",
@@ -136,7 +138,7 @@ if TYPE_CHECKING:
     from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.pgmpy import to_pgmpy
     from dagpost.interfaces.scikit_learn import StructureLearner
-    from dagpost.models import Additive, BGe, LinearGaussian, MlpGaussian, Model
+    from dagpost.models import Additive, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report

@@ -223,12 +223,7 @@ def log_predictive_density(post: Posterior, data: Any) -> float:
     held_out, used = Dataset(values, post.names, raw.intervened), np.flatnonzero(post.weights > 0)
     graphs, log_weights = post.graphs[used], np.log(post.weights[used])
     if post.model.has_evidence and post.data is not None:
-        known = post.data
-        both = Dataset(
-            np.concatenate([known.values, values]), post.names, np.concatenate([known.intervened, raw.intervened])
-        )
-        before, after = (post.model.log_evidence_of(graphs, post.model.summarise(part)) for part in (known, both))
-        log_densities = after - before
+        log_densities = post.model.log_predictive_of(graphs, post.data, held_out)
     else:
         theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
         log_densities = post.model.log_likelihoods(graphs, theta, held_out)

@@ -123,3 +123,13 @@ def test_effects_predictions_and_held_out_density():
 def test_settings_are_checked(settings):
     with pytest.raises(dp.InputError):
         Additive(**settings)
+
+
+def test_the_predictive_density_is_that_of_the_parameters_drawn(table):
+    """`p(new | known)` by closed form against the mean likelihood of the new rows under draws given the known ones."""
+    model, known, new = Additive(), dp.Dataset(table[:56]), dp.Dataset(table[56:])
+    closed = model.log_predictive_of(GRAPH[None], known, new)[0]
+    keys = jax.random.split(jax.random.key(3), 3000)
+    graphs = np.repeat(GRAPH[None], 3000, axis=0)
+    logs = model.log_likelihoods(graphs, model.draw_thetas(keys, graphs, model.summarise(known)), new)
+    assert closed == pytest.approx(logsumexp(logs) - np.log(3000), abs=0.15)

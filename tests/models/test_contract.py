@@ -48,8 +48,16 @@ def model(request):
     return request.param
 
 
+@pytest.fixture
+def soft_model(model):
+    if not model.soft:
+        pytest.skip("defined for hard graphs only")
+    return model
+
+
 @pytest.mark.slow
-def test_soft_scores_are_finite_and_differentiable(model):
+def test_soft_scores_are_finite_and_differentiable(soft_model):
+    model = soft_model
     stats = model.summarise(Dataset(VALUES))
     gradient = jax.grad(lambda g: model.log_joint(g, theta_of(model), stats))(jnp.asarray(SOFT))
     assert np.isfinite(gradient).all()
@@ -57,9 +65,9 @@ def test_soft_scores_are_finite_and_differentiable(model):
 
 
 @pytest.mark.slow
-def test_soft_scores_end_in_the_hard_ones(model):
+def test_soft_scores_end_in_the_hard_ones(soft_model):
     """Along soft graphs that approach a hard one the score is continuous."""
-    data, hard = Dataset(VALUES), GRAPH.astype(float)
+    model, data, hard = soft_model, Dataset(VALUES), GRAPH.astype(float)
     limit = families(model, hard, data)
     for step in (1e-6, 1e-9):
         near = families(model, hard + step * (SOFT - hard), data)
@@ -67,7 +75,8 @@ def test_soft_scores_end_in_the_hard_ones(model):
 
 
 @pytest.mark.slow
-def test_gradient_matches_finite_differences(model):
+def test_gradient_matches_finite_differences(soft_model):
+    model = soft_model
     stats = model.summarise(Dataset(VALUES))
     with jax.enable_x64(True):
 
@@ -109,7 +118,7 @@ def test_values_of_an_intervened_node_still_explain_its_children(model):
     graph = np.zeros((D, D), dtype=bool)
     graph[0, 1] = True
     moved = VALUES.copy()
-    moved[:, 0] = np.exp(moved[:, 0])  # not linear: some models do not depend on units
+    moved[::3, 0] *= 2  # some rows: models with an intercept or own units may not see a change of all
     assert families(model, graph, Dataset(VALUES, intervened=mask))[0] == pytest.approx(
         families(model, graph, Dataset(moved, intervened=mask))[0], abs=1e-9
     )

@@ -195,6 +195,11 @@ class Dataset:
         """
         return replace(self, values=self.values[selection], intervened=self.intervened[selection])
 
+    def followed_by(self, other: Dataset) -> Dataset:
+        """Return these rows and then those of another data set with the same columns and units."""
+        values, intervened = (np.concatenate(pair) for pair in zip(*((a.values, a.intervened) for a in (self, other))))
+        return replace(self, values=values, intervened=intervened)
+
     def columns(self, names: Sequence[str]) -> Dataset:
         """Return the named columns, in that order."""
         order = [self.names.index(name) for name in names]

@@ -41,6 +41,8 @@ START_TIME = 0.25
 """Of a time limit, for finding where to start the chains."""
 EXACT_UP_TO = 14
 """Nodes up to which the exact posterior takes seconds."""
+EXACT_SLOW_UP_TO = 10
+"""The same for a model whose families take milliseconds, because their evidence has no compiled table."""
 TIME_LIMIT = 120.0
 """Seconds that chains run if nobody sets a limit."""
 SEARCHES = 4
@@ -157,8 +159,9 @@ class Auto(Method):
     """The default: the exact posterior on few nodes, and on more tempered chains that sample it and judge themselves.
 
     For models with closed-form evidence and priors that decompose by node. For others it is DiBS, and the verdict says
-    so. On few nodes (`EXACT_UP_TO`) chains run if `precision`, `max_moves`, `ensembles`, `start` or an option of DiBS
-    is set, if the run is watched (`every`), or if the time limit is too short for the exact posterior.
+    so. On few nodes (`EXACT_UP_TO`, `EXACT_SLOW_UP_TO`) chains run if `precision`, `max_moves`, `ensembles`, `start` or
+    an option of DiBS is set, if the run is watched (`every`), or if the time limit is too short for the exact
+    posterior.
 
     Parameters
     ----------
@@ -252,7 +255,7 @@ class Auto(Method):
         of_chains = (self.start, self.effort(), self.dibs.changes(), problem.every)
         return bool(
             model.has_evidence
-            and d <= EXACT_UP_TO
+            and d <= (EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO)
             and prior.components(d)
             and of_chains == (None, Effort(), {}, None)
             and problem.clock.left > exact_seconds(d) * len(prior.components(d))

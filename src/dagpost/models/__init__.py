@@ -6,10 +6,11 @@ from dagpost.errors import from_registry
 from dagpost.models.additive import Additive, AdditiveTheta
 from dagpost.models.base import Model, Statistics
 from dagpost.models.bge import BGe
+from dagpost.models.gaussian_process import GaussianProcess, GpTheta
 from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
 from dagpost.models.mlp_gaussian import MlpGaussian, MlpTheta
 
-MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, Additive, MlpGaussian)}
+MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, Additive, GaussianProcess, MlpGaussian)}
 
 
 def as_model(model: str | Model) -> Model:
@@ -18,7 +19,7 @@ def as_model(model: str | Model) -> Model:
     Parameters
     ----------
     model
-        `"bge"`, `"linear"`, `"additive"`, `"mlp"`, or a `Model`.
+        `"bge"`, `"linear"`, `"additive"`, `"gp"`, `"mlp"`, or a `Model`.
 
     Returns
     -------
@@ -33,6 +34,8 @@ __all__ = [
     "Additive",
     "AdditiveTheta",
     "BGe",
+    "GaussianProcess",
+    "GpTheta",
     "LinearGaussian",
     "LinearTheta",
     "MlpGaussian",

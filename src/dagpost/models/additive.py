@@ -30,7 +30,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, soft_evidence
-from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, Theta
 
 KNOTS = np.linspace(-3.0, 3.0, 13)
 """Standardised values between which a function bends; beyond them it is nearly a straight line."""
@@ -144,11 +144,16 @@ class Additive(Model):
     # ---- the score
 
     def summarise(self, data: Dataset) -> Statistics:
+        regimes, group = data.regimes
+        units = [_mean_and_scale(data.values[~left_out]) for left_out in regimes]
+        shift, scale = (np.stack(each) for each in zip(*units))
+        return self._summarise(data, shift, scale)
+
+    def _summarise(self, data: Dataset, shift: np.ndarray, scale: np.ndarray) -> Statistics:
+        """Return the statistics with these units of every group of rows."""
         d = data.nodes
         regimes, group = data.regimes
-        of_groups = [self._columns(data.values[~left_out]) for left_out in regimes]
-        columns = [columns for columns, _, _ in of_groups]
-        shift, scale = (np.stack([each[k] for each in of_groups]) for k in (1, 2))
+        columns = [self._columns((data.values[~out] - a) / b) for out, a, b in zip(regimes, shift, scale)]
         count = np.array([float(len(rows)) for rows in columns])
         sums = np.stack([rows.sum(axis=0) for rows in columns])
         # integrating the intercept turns XᵀX into Xᵀ(I - 11ᵀ / (N + 1/κ²))X
@@ -160,17 +165,18 @@ class Additive(Model):
         shared = SharedAdditive(table, sums, count, shift, scale, data.values)
         return Statistics(shared, NodeAdditive(np.arange(d), group, (~data.intervened.T).astype(float)))
 
-    def _columns(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the columns of K for these rows, with mean and standard deviation of each column of the data.
+    def _columns(self, z: np.ndarray) -> np.ndarray:
+        """Return the columns of K: the nodes as children, then the basis functions of node 0, node 1, … as parents."""
+        n, d = z.shape
+        return np.concatenate([z, self.basis(z).reshape(n, d * self.width)], axis=1)
 
-        First the nodes as children, then the basis functions of node 0, node 1, … as parents.
-        """
-        n, d = values.shape
-        shift = values.mean(axis=0) if n else np.zeros(d)
-        spread = values.std(axis=0) if n else np.ones(d)
-        scale = np.where(spread > 0, spread, 1.0)
-        z = (values - shift) / scale
-        return np.concatenate([z, self.basis(z).reshape(n, d * self.width)], axis=1), shift, scale
+    def log_predictive_of(self, graphs: Graphs, known: Dataset, new: Dataset) -> Float[np.ndarray, " m"]:
+        before, both = self.summarise(known), known.followed_by(new)
+        # the units stay those of the known rows: nodes that share a group of rows in both share it there
+        _, group = both.regimes
+        at = [int(before.node.group[list(group).index(g)]) for g in range(int(np.max(group)) + 1)]
+        after = self._summarise(both, before.shared.shift[at], before.shared.scale[at])
+        return self.log_evidence_of(graphs, after) - self.log_evidence_of(graphs, before)
 
     def of_rows(self, rows: Statistics) -> Statistics:
         raise InputError("the model 'additive' has no minibatches: its cost does not depend on the number of rows")
@@ -270,6 +276,13 @@ class Additive(Model):
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
         return self.node_mean(inputs, None, theta_j) + jnp.sqrt(theta_j.variance) * noise
+
+
+def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of every column; 0 and 1 without rows or spread."""
+    n, d = values.shape
+    spread = values.std(axis=0) if n else np.ones(d)
+    return values.mean(axis=0) if n else np.zeros(d), np.where(spread > 0, spread, 1.0)
 
 
 class _Conditional(NamedTuple):

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from dagpost._util.numerics import unstack_keys
 from dagpost.data import Dataset
@@ -91,6 +91,9 @@ class Model(abc.ABC):
 
     has_evidence: ClassVar[bool] = False
     """Whether `log_evidence` has a closed form."""
+
+    traceable: ClassVar[bool] = True
+    """Whether JAX can compile `log_families`, which DiBS needs."""
 
     linear: ClassVar[bool] = False
     """Whether nodes are linear in their parents with Gaussian noise, which residuals can contradict."""
@@ -242,21 +245,50 @@ class Model(abc.ABC):
         indices = np.unique(np.asarray(parents, dtype=np.int64))
         return float(family_evidence(table, j, indices, len(indices)))
 
+    def log_evidences(
+        self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics
+    ) -> Float[np.ndarray, " n"]:
+        """Return `log_evidence` of many families at once; a model that is slow overrides it to use several threads.
+
+        Parameters
+        ----------
+        nodes
+            Index of the node of each family.
+        parents
+            Its parents, as an indicator of the columns.
+        stats
+            Statistics from `summarise`.
+        """
+        pairs = zip(np.asarray(nodes).tolist(), parents)
+        return np.array([self.log_evidence(j, np.flatnonzero(row), stats) for j, row in pairs], dtype=np.float64)
+
     def log_evidence_of(self, graphs: Graphs, stats: Statistics) -> Float[np.ndarray, " m"]:
         """Return `log p(D | G)` of many graphs, in float64."""
         graphs = np.ascontiguousarray(graphs, dtype=np.bool_)
         table = self.evidence_table(stats)
         if table is not None:
             return all_families(table, graphs).sum(axis=1)
-        scores: dict[tuple[int, bytes], float] = {}
-        out = np.zeros(len(graphs))
-        for m, graph in enumerate(graphs):
-            for j in range(graph.shape[0]):
-                family = (j, graph[:, j].tobytes())
-                if family not in scores:
-                    scores[family] = self.log_evidence(j, np.flatnonzero(graph[:, j]), stats)
-                out[m] += scores[family]
-        return out
+        count, d = graphs.shape[:2]
+        # one row for each family: the node, then its parents; each distinct one is scored once
+        families = np.concatenate([np.tile(np.arange(d), count)[:, None], graphs.swapaxes(1, 2).reshape(-1, d)], axis=1)
+        distinct, where = np.unique(families, axis=0, return_inverse=True)
+        scores = self.log_evidences(distinct[:, 0], distinct[:, 1:].astype(np.bool_), stats)
+        return scores[where.reshape(count, d)].sum(axis=1)
+
+    def log_predictive_of(self, graphs: Graphs, known: Dataset, new: Dataset) -> Float[np.ndarray, " m"]:
+        """Return `log p(new rows | known rows, G)` of many graphs, with parameters integrated out.
+
+        Parameters
+        ----------
+        graphs
+            Adjacency matrices of DAGs.
+        known
+            Rows that the model was fitted to.
+        new
+            Rows to evaluate, with the same columns.
+        """
+        before, after = (self.summarise(part) for part in (known, known.followed_by(new)))
+        return self.log_evidence_of(graphs, after) - self.log_evidence_of(graphs, before)
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:
         """Return an exact draw of `theta | G, D`; entries of absent edges are 0."""

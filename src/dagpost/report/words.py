@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dagpost.models import BGe, LinearGaussian, MlpGaussian
+from dagpost.models import BGe, GaussianProcess, LinearGaussian, MlpGaussian
 from dagpost.posterior.records import ChainDiagnostics, Diagnostics, ExactDiagnostics, ParticleDiagnostics
 from dagpost.priors import ErdosRenyi, InformedPrior, ScaleFree, Uniform, UnknownDensity
 from dagpost.priors.constraints import Constraints
@@ -52,6 +52,15 @@ def _bge(model: BGe) -> str:
     )
 
 
+def _gaussian_process(model: GaussianProcess) -> str:
+    """Return the Gaussian-process model in words."""
+    lengths, ratios = (", ".join(f"{value:g}" for value in grid) for grid in (model.lengths, model.ratios))
+    return (
+        "Nonlinear Gaussian model, a Gaussian process for each node, integrated out; length scales of "
+        f"{lengths} standard deviations and signal-to-noise ratios of {ratios}, equally probable"
+    )
+
+
 def _erdos_renyi(prior: ErdosRenyi) -> str:
     """Return the Erdős–Rényi prior in words."""
     if prior.probability is not None:
@@ -81,6 +90,7 @@ SENTENCES: dict[type, Callable[[Any], str]] = {
     LinearGaussian: _linear,
     MlpGaussian: _mlp,
     BGe: _bge,
+    GaussianProcess: _gaussian_process,
     ErdosRenyi: _erdos_renyi,
     ScaleFree: _scale_free,
     Uniform: lambda prior: "Every acyclic graph equally probable (uniform)",

@@ -42,6 +42,11 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
     """Check that model and settings fit, and return the target, the statistics and what the gradient reads of them."""
     if settings.collapsed and not model.has_evidence:
         raise InputError(f"the model {model.name!r} has no closed-form evidence: set collapsed=False")
+    if not model.traceable:
+        raise InputError(
+            f"DiBS needs a score that JAX can compile, and that of the model {model.name!r} is not one: use "
+            "method='auto', which sums over graphs or runs chains, or the model 'additive'"
+        )
     if settings.estimator.kind == "gumbel" and not model.soft:
         raise InputError(
             f"the model {model.name!r} is defined for hard graphs only: use the estimator 'straight-through' or 'score'"

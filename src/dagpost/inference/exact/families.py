@@ -32,10 +32,9 @@ def evidence_table(model: Model, stats: Statistics, d: int) -> Float[np.ndarray,
     if compiled is not None:
         return evidence_of_subsets(compiled)
     out = np.full((d, 1 << d), -np.inf)
-    for subset, row in enumerate(members(d)):
-        parents = np.flatnonzero(row)
-        for j in np.flatnonzero(~row):
-            out[j, subset] = model.log_evidence(int(j), parents, stats)
+    sets = members(d)
+    nodes, subsets = np.nonzero(~sets.T)  # a node is not its own parent
+    out[nodes, subsets] = model.log_evidences(nodes, sets[subsets], stats)
     return out
 
 
