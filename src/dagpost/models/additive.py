@@ -144,8 +144,7 @@ class Additive(Model):
     # ---- the score
 
     def summarise(self, data: Dataset) -> Statistics:
-        regimes, group = data.regimes
-        units = [_mean_and_scale(data.values[~left_out]) for left_out in regimes]
+        units = [_mean_and_scale(data.values[~left_out]) for left_out in data.regimes[0]]
         shift, scale = (np.stack(each) for each in zip(*units))
         return self._summarise(data, shift, scale)
 
