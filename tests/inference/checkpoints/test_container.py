@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dagpost._util.sealing import Damaged, seal
+from dagpost._util.files import Damaged, seal
 from dagpost.inference.checkpoints.state import LENGTH, MAGIC, State, decode, encode, read
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagpost._util.files import PARTIAL, try_lock, write_atomically
-from dagpost._util.sealing import Damaged
+from dagpost._util.files import PARTIAL, Damaged, try_lock, write_atomically
 from dagpost.errors import CheckpointWarning, InputError, positive
 from dagpost.inference.checkpoints.state import State, encode, read
 

@@ -1,4 +1,4 @@
-"""States of runs and their file format, sealed (`dagpost._util.sealing`):
+"""States of runs and their file format, sealed (`dagpost._util.files`):
 
     magic (16 bytes) | length of the header (8) | header | arrays
 
@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dagpost._util.sealing import Damaged, content_of, seal
+from dagpost._util.files import Damaged, content_of, seal
 from dagpost.errors import InputError
 
 MAGIC = b"dagpost-state-2\n"
