@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.inference.checkpoints.fingerprint import describe, differences, versions
+from dagpost._util.environment import describe, differences, versions
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def test_differences_are_named(one, two, message):
 def test_another_process_says_the_same():
     code = (
         "import json, numpy as np, dagpost as dp\n"
-        "from dagpost.inference.checkpoints.fingerprint import describe, versions\n"
+        "from dagpost._util.environment import describe, versions\n"
         "from dagpost.inference.dibs import default_settings\n"
         "print(json.dumps([versions(), describe([dp.BGe(), dp.MlpGaussian(), default_settings(dp.BGe(), 5, 50)])]))"
     )
