@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dagpost.errors import InputError, nearest
-from dagpost.studies.experiments.ablations import ABLATIONS
 from dagpost.studies.experiments.four_node import FOUR_NODE, four_node
 from dagpost.studies.experiments.sachs import SACHS, protein_signalling
-from dagpost.studies.experiments.synthetic import SYNTHETIC, synthetic
+from dagpost.studies.experiments.synthetic import ABLATIONS, SYNTHETIC, synthetic
 from dagpost.studies.experiments.wall_times import WALL_TIMES, wall_time
 from dagpost.studies.study import Study
 

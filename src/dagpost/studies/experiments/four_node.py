@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from dagpost.data import Dataset
-from dagpost.studies.experiments.fitting import Fits, fit_run
-from dagpost.studies.experiments.methods import run_of
+from dagpost.studies.experiments.fitting import Fits, fit_run, run_of
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task
 

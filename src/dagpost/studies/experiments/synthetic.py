@@ -1,18 +1,21 @@
 """Simulated networks: figures 2 to 4 of the paper (20 nodes) and those of its appendix F (50 nodes).
 
 The metrics are those of the paper: E-SHD, AUROC, negative (M)LL and I-(M)LL.
+
+The ablations of its appendix G (scalar embedding, latent size k, number of steps) infer linear networks with 20 nodes,
+on the data sets of the study `linear-20`. The run with everything as published, including its intermediate steps, is a
+task of that study and is computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dagpost.metrics import auroc, expected_shd, negative_log_likelihood
 from dagpost.posterior import Posterior
 from dagpost.simulation import Simulation, simulate
-from dagpost.studies.experiments.fitting import Fits, fit_run
-from dagpost.studies.experiments.methods import RECORDED, run_of
+from dagpost.studies.experiments.fitting import RECORDED, Fits, fit_run, run_of
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task
 
@@ -155,3 +158,65 @@ def scores(post: Posterior | None, sim: Simulation, method: str) -> dict[str, An
         "edges": post.expected_edges,
         **trusted,
     }
+
+
+SIZES = (5, 7, 10, 15)
+"""Sizes k of the latent vectors; 20 is the default."""
+NO_MOVES = {"moves": 0}
+"""Option of `dibs` that leaves out its final Metropolis moves, which would hide the effect of the embedding."""
+
+DEFAULTS = {"embedding": "inner product", "latent": 20}
+"""Values of runs that leave these columns out."""
+
+
+def ablation_tasks(variants: Sequence[dict[str, Any]], scale: Scale) -> list[Task]:
+    """Return the tasks of the published run and its variants, with the published method and with ours."""
+    out = []
+    for number in scale.replicates:
+        data = data_of("linear", 20, "erdos-renyi", number, scale)
+        published = run_of("dibs-paper", "linear", scale, record=list(RECORDED))
+        runs = [published] + [run_of("dibs-paper", "linear", scale, **variant) for variant in variants]
+        if variants:
+            runs += [run_of("dibs", "linear", scale, options=NO_MOVES, **v) for v in ({}, *variants)]
+        out += [Task("synthetic", data, run) for run in runs]
+    return out
+
+
+def make_ablation(
+    name: str, title: str, source: str, shows: str, variants: Sequence[dict[str, Any]], column: str
+) -> Study:
+    """Return the study of these variants, with a row for each value of `column`."""
+    layout = Layout(
+        rows=(column, "method"),
+        metrics={"shd": "E-SHD", "auroc": "AUROC", "nll": "neg. LL", "inll": "neg. I-LL", "edges": "edges"},
+        where={} if column == "steps" else {"final": (None, True)},
+        filled=DEFAULTS,
+        figure="boxes" if column == "embedding" else "lines",
+        x=column,
+        digits={"auroc": 3},
+    )
+    return Study(name, title, source, shows, lambda scale: ablation_tasks(variants, scale), layout)
+
+
+ABLATIONS = (
+    make_ablation(
+        "ablation-embedding", "Inner products or scalars", "appendix G, first figure",
+        "Edge probabilities by inner products of latent vectors, and by one number for each edge. `dibs` runs without "
+        "its final moves here.",
+        [{"embedding": "scalar"}],
+        "embedding",
+    ),
+    make_ablation(
+        "ablation-latent-size", "Size of the latent vectors", "appendix G, second figure",
+        "k below d limits the rank of the matrix of edge probabilities. `dibs` runs without its final moves here.",
+        [{"latent": k} for k in SIZES],
+        "latent",
+    ),
+    make_ablation(
+        "ablation-steps", "Number of steps", "appendix G, third figure",
+        "The published run, looked at on its way. Particles that are not DAGs are dropped; a row counts the data sets "
+        "in which one was left.",
+        [],
+        "steps",
+    ),
+)  # fmt: skip
