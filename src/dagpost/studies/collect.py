@@ -21,10 +21,9 @@ from typing import Any
 
 from dagpost.plot.canvas import has_matplotlib
 from dagpost.studies.experiments import STUDIES
-from dagpost.studies.provenance import ENVIRONMENT, aggregate, command, task_records
 from dagpost.studies.study import EXTRAS, Layout, Scale, Study
 from dagpost.studies.tables import HEADINGS, Line, Row, as_csv, display_name, markdown, sort_key, summary, tidy
-from dagpost.studies.task import TASKS, Store, Task
+from dagpost.studies.task import ENVIRONMENT, TASKS, Store, Task, aggregate, command, task_records
 
 TABLE, MARKDOWN, FIGURE, PROVENANCE, TASK_TABLE = "table.csv", "table.md", "figure.png", "provenance.json", "tasks.csv"
 

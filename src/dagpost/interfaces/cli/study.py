@@ -134,7 +134,7 @@ def _executor(
 ) -> Executor:
     """Return the executor that the options ask for; studies that measure time always run serially."""
     from dagpost import studies
-    from dagpost.studies.provenance import cores
+    from dagpost.studies.task import cores
 
     if in_this_process or study.alone:
         return studies.serial
