@@ -19,7 +19,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 CHECKED = [
     "dagpost.priors.base",
-    "dagpost.priors.standard",
+    "dagpost.priors.in_degree",
     "dagpost.models.base",
     "dagpost.models.bge",
     "dagpost.models.linear_gaussian",

@@ -27,7 +27,7 @@ def test_equal_things_are_described_alike():
     ("one", "two", "message"),
     [
         (dp.LinearGaussian(), dp.LinearGaussian(0.2), "m.noise_variance was 0.1, is 0.2"),
-        (dp.ErdosRenyi(), dp.Uniform(), "m.kind was dagpost.priors.standard.ErdosRenyi, is"),
+        (dp.ErdosRenyi(), dp.Uniform(), "m.kind was dagpost.priors.in_degree.ErdosRenyi, is"),
         (dp.BGe(scale_matrix=np.eye(3)), dp.BGe(scale_matrix=2 * np.eye(3)), "m.scale_matrix.content was"),
         (np.zeros((2, 3)), np.zeros((4, 3)), r"m.shape was \[2, 3\], is \[4, 3\]"),
         ({"a": 1}, {"a": 1, "b": 2}, "m.b was not there, is 2"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dagpost.errors import from_registry
 from dagpost.priors.base import GraphPrior, InDegreePrior
 from dagpost.priors.constraints import Constraints
+from dagpost.priors.in_degree import ErdosRenyi, ScaleFree, Uniform
 from dagpost.priors.informed import InformedPrior, informed
 from dagpost.priors.knowledge import Knowledge, as_knowledge
-from dagpost.priors.standard import ErdosRenyi, ScaleFree, Uniform, UnknownDensity
+from dagpost.priors.unknown_density import UnknownDensity
 
 PRIORS: dict[str, type[GraphPrior]] = {p.name: p for p in (ErdosRenyi, ScaleFree, Uniform, UnknownDensity)}
 
