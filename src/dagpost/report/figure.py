@@ -11,7 +11,7 @@ import pandas as pd
 
 from dagpost import plot
 from dagpost.errors import InputError
-from dagpost.plot.effects import select_effects
+from dagpost.plot.charts import select_effects
 from dagpost.posterior import Effect, Posterior
 
 LARGEST_GRAPH = 100
