@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dagpost.data.problems import raise_problems
 from dagpost.data.targets import are_targets, target_mask
-from dagpost.data.values import frame_values, numeric_matrix, value_problems
+from dagpost.data.values import frame_values, numeric_matrix, raise_problems, value_problems
 from dagpost.errors import InputError, nearest, printable
 from dagpost.typing import Mask
 
