@@ -92,7 +92,7 @@ MUTANTS = [
     ("inference/mcmc/ensembles.py", "weight = heat * log_density(scorer, scores, c)", "weight = log_density(scorer, scores, c)", "inference/mcmc/test_moves.py"),
     ("inference/mcmc/conditionals.py", "back = toggled + added + log_weight_of_edges(scorer, edges + counted + also) - base", "back = toggled + added", "inference/mcmc/test_conditionals.py"),
     ("inference/mcmc/conditionals.py", "if not has_detour(dag, i, j):", "if True:", "inference/mcmc/test_conditionals.py"),
-    ("graphs/random.py", "step = (u - r) * log_factor + np.log(np.expm1(r * log_factor))", "step = u * log_factor + 0.0 * r", "priors/test_priors.py"),
+    ("graphs/dags.py", "step = (u - r) * log_factor + np.log(np.expm1(r * log_factor))", "step = u * log_factor + 0.0 * r", "priors/test_priors.py"),
     ("metrics.py", "log_densities = after - before", "log_densities = after", "interfaces/test_libraries.py"),
     ("inference/mcmc/scoring.py", "if p > scorer.most:", "if p > scorer.most + 1:", "inference/mcmc/test_knowledge.py"),
     ("inference/mcmc/scoring.py", "if scorer.required[j, w] & ~words[w]:", "if scorer.required[j, w] & words[w]:", "inference/mcmc/test_knowledge.py"),

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from dagpost._util.numerics import generator
 from dagpost.errors import InputError, positive, whole_number
-from dagpost.graphs.random import erdos_renyi_dag, scale_free_dag
+from dagpost.graphs.dags import erdos_renyi_dag, scale_free_dag
 from dagpost.priors.base import InDegreePrior
 from dagpost.typing import Graph, Key
 
