@@ -27,7 +27,7 @@ from dagpost.posterior.pairs import LEAST_SHARE, ranked_pairs
 from dagpost.posterior.records import RunRecord
 from dagpost.report import sections
 from dagpost.report.content import content_of
-from dagpost.report.trust import assess
+from dagpost.report.sections import assess
 from dagpost.report.words import described, method_sentence
 
 LARGEST_GRAPH = 100
