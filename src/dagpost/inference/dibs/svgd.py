@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dagpost._util.clock import Clock
-from dagpost._util.jitted import jitted
-from dagpost._util.numerics import generator
+from dagpost._util.numerics import generator, jitted
 from dagpost._util.progress import Advance
 from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic

@@ -6,7 +6,6 @@ at all.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
@@ -32,7 +31,7 @@ OWN_WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, 
 def say(text: str, quiet: bool = False) -> None:
     """Print a message on standard error, unless `quiet`."""
     if not quiet:
-        with contextlib.suppress(BrokenPipeError):
+        with suppress(BrokenPipeError):
             print(text, file=sys.stderr, flush=True)
 
 
@@ -78,7 +77,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | str | bool | None) else str(value)
 
 
-@contextlib.contextmanager
+@contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print dagpost's own warnings as single lines without a source location, each text once."""
     seen: set[str] = set()
