@@ -10,7 +10,7 @@ import numpy as np
 
 import dagpost as dp
 from dagpost.graphs import essential_graph
-from dagpost.graphs.random import erdos_renyi_dag
+from dagpost.graphs.dags import erdos_renyi_dag
 
 
 def seconds(call, repeat: int = 5) -> float:

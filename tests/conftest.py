@@ -19,9 +19,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 CHECKED = [
     "dagpost.priors.base",
-    "dagpost.priors.erdos_renyi",
-    "dagpost.priors.scale_free",
-    "dagpost.priors.uniform",
+    "dagpost.priors.in_degree",
     "dagpost.models.base",
     "dagpost.models.bge",
     "dagpost.models.linear_gaussian",

@@ -10,7 +10,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.graphs import essential_graph
-from dagpost.graphs.random import erdos_renyi_dag
+from dagpost.graphs.dags import erdos_renyi_dag
 from dagpost.models import BGe, LinearGaussian, MlpGaussian, MlpTheta
 
 pytestmark = pytest.mark.oracle

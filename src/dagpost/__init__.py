@@ -54,8 +54,8 @@ _HOMES = {
     "History": "inference.history",
     "Checkpoint": "inference.checkpoints",
     "Interrupted": "inference.checkpoints",
-    "StructureLearner": "interfaces.scikit_learn",
-    "to_pgmpy": "interfaces.pgmpy",
+    "StructureLearner": "interfaces.libraries",
+    "to_pgmpy": "interfaces.libraries",
     "write_report": "report",
     "InputError": "errors",
 }
@@ -136,8 +136,7 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.joint import JointMc3
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
-    from dagpost.interfaces.pgmpy import to_pgmpy
-    from dagpost.interfaces.scikit_learn import StructureLearner
+    from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
     from dagpost.models import Additive, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity

@@ -10,7 +10,7 @@ from dagpost.graphs import (
     in_class,
     is_acyclic,
 )
-from dagpost.graphs.random import erdos_renyi_dag
+from dagpost.graphs.dags import erdos_renyi_dag
 
 
 def signature(graph):

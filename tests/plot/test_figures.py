@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dagpost as dp
-from dagpost.plot.layout import circular, layered
+from dagpost.plot.canvas import circular, layered
 from dagpost.posterior.records import ChainDiagnostics, RunRecord
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost._util.sealing import TRAILER, seal, unseal
+from dagpost._util.files import TRAILER, seal, unseal
 from dagpost.errors import InputError
 from dagpost.models.bge import BgeTheta
 from dagpost.posterior import Posterior

@@ -64,7 +64,7 @@ def test_the_text_lists_pairs_once_with_their_direction():
 def test_the_figure_has_the_graph_of_many_nodes():
     pytest.importorskip("matplotlib")
     post = made_up(46, draws=20)
-    from dagpost.report.figure import _panels
+    from dagpost.report.page import _panels
 
     assert len(_panels(summary(post), None)) == 2  # graph and heat map
     assert png_report(summary(post)).startswith(b"\x89PNG")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dagpost.plot import layout
+from dagpost.plot import canvas
 from dagpost.plot.canvas import label
 from dagpost.posterior.features import consensus
 from dagpost.report.content import LAYOUT_THRESHOLD, layout_of
@@ -24,7 +24,7 @@ def test_likely_edges_point_down_and_nodes_stay_apart(d, dot, monkeypatch):
     if dot:
         pytest.importorskip("pygraphviz", reason="dot comes with the report extra")
     else:
-        monkeypatch.setattr(layout, "find_spec", lambda name: None)
+        monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     post = made_up(d)
     found = layout_of(post.names, post.edge_marginals)
     graph = consensus(post.edge_marginals, LAYOUT_THRESHOLD)

@@ -10,7 +10,7 @@ from dagpost.posterior.records import ChainDiagnostics
 from dagpost.priors import InformedPrior
 from dagpost.priors.constraints import Constraints
 from dagpost.report import sections
-from dagpost.report.trust import assess
+from dagpost.report.sections import assess
 from tests.report.made_up import HOSTILE, made_up
 
 CASES = [

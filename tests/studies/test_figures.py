@@ -2,8 +2,8 @@
 
 import pytest
 
+from dagpost.studies.collect import draw_boxes
 from dagpost.studies.experiments import STUDIES
-from dagpost.studies.figures import draw_boxes
 from dagpost.studies.tables import Line
 
 matplotlib_figure = pytest.importorskip("matplotlib.figure")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dagpost.studies import STUDIES, Layout, Scale, Task, tables
-from dagpost.studies.experiments.four_node import FEATURES
+from dagpost.studies.experiments.synthetic import FEATURES
 from dagpost.studies.tables import published
 
 STUDY = replace(

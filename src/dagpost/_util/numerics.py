@@ -1,9 +1,14 @@
-"""Numerical helpers: sums in log space, and random keys.
+"""Numerical helpers: sums in log space, random keys, and JIT compilation of long JAX loops with fast compiler settings.
 
 Randomness is explicit: functions take JAX keys, and make a NumPy generator from a key where a loop needs one.
 """
 
 from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
 
 import jax
 import numpy as np
@@ -54,3 +59,26 @@ def unstack_keys(keys: Key) -> list[Key]:
 def generator(key: Key) -> np.random.Generator:
     """Return a NumPy generator seeded by the key."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+LEVEL = "xla_backend_optimization_level"
+"""Name of the XLA compiler option."""
+
+
+def jitted(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Return `jax.jit(function, **options)`, compiled at LLVM optimisation level 1 on a CPU.
+
+    That halves the compile time and the compiled code is no slower (`benchmarks/compiling.py`). A level set in
+    XLA_FLAGS takes precedence.
+    """
+
+    @cache
+    def compiled() -> Callable[..., Any]:  # on the first call: asking for the backend initialises the device
+        quick = jax.default_backend() == "cpu" and LEVEL not in os.environ.get("XLA_FLAGS", "")
+        return jax.jit(function, compiler_options={LEVEL: 1} if quick else None, **options)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        return compiled()(*arguments)
+
+    return call

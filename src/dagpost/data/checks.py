@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dagpost.data.dataset import Dataset
-from dagpost.data.problems import (
+from dagpost.data.values import (
     DEPENDENT,
     constant_columns,
     describe_constant,

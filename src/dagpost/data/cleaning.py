@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset
-from dagpost.data.problems import constant_columns, duplicate_columns, list_names
-from dagpost.data.values import is_number
+from dagpost.data.values import constant_columns, duplicate_columns, is_number, list_names
 from dagpost.errors import DataWarning, InputError, nearest, printable
 
 COUNTERS = ("id", "index", "row")

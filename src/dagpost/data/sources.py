@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
-from dagpost.data.dataset import Dataset, check_names, intervention_mask
+from dagpost.data.dataset import Dataset, check_names, intervention_mask, split_targets, target_mask
 from dagpost.data.formats import TextFormat
 from dagpost.data.reading import read_frame, with_file_name
-from dagpost.data.targets import split_targets, target_mask
 from dagpost.data.values import numeric_matrix
 from dagpost.errors import InputError, nearest, printable
 

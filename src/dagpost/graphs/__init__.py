@@ -10,7 +10,7 @@ from dagpost.graphs.acyclicity import (
     with_few_parents,
     without_cycles,
 )
-from dagpost.graphs.enumeration import all_dags
+from dagpost.graphs.dags import all_dags
 from dagpost.graphs.essential import (
     consistent_extension,
     equivalent,

@@ -35,8 +35,8 @@ from dagpost.inference.method import Method, MethodName, Problem
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.posterior.model_check import check_model, model_fit_text
-from dagpost.posterior.provenance import with_provenance
 from dagpost.posterior.records import Provenance
+from dagpost.posterior.sample import with_provenance
 from dagpost.priors import GraphPrior, as_knowledge, as_prior, informed
 
 METHODS: dict[str, MethodName] = {

@@ -1,15 +1,25 @@
-"""Helpers shared by all figures: Axes to draw into, colours, labels and font sizes."""
+"""What all figures share: Axes to draw into, colours, labels, font sizes, and the places of the nodes of a graph.
+
+Nodes of a DAG lie in layers, with causes above effects, or on a circle. Figures and the interactive report share the
+layered layout. Its unit of length is a pixel of the report, where a node is 30 high and its label has 13-pixel letters;
+y grows downwards. The same graph and labels always give the same positions, up to whether Graphviz is installed.
+"""
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import networkx as nx
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from dagpost.errors import InputError
 from dagpost.posterior import Posterior
+from dagpost.typing import Graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,3 +80,179 @@ def probabilities_of(source: Posterior | pd.DataFrame) -> tuple[list[str], np.nd
 def font_size(count: int) -> float:
     """Return the font size in points for this many labels on one axis."""
     return float(np.clip(160 / max(count, 1), SMALLEST_FONT, LARGEST_FONT))
+
+
+LARGEST_FOR_DOT = 40
+"""Graphviz reserves a lane for every long edge, so its drawings of more nodes than this are too wide to read."""
+GAP, ROW = 34.0, 92.0
+"""Distance between neighbouring nodes in a row, and between rows."""
+DENSE_GAP, DENSE_ROW = 22.0, 64.0
+"""The same for graphs with more than `LARGEST_FOR_DOT` nodes."""
+WIDEST_ROW = 1300.0
+"""Width beyond which a layer is split into several rows."""
+SWEEPS = 12
+"""Passes over the rows to order their nodes."""
+LANDSCAPE, WIDEST_STRETCH = 1.4, 2.5
+"""A narrow drawing is stretched to this ratio of width to height, at most by this factor."""
+ISOLATED_WIDTH = 700.0
+"""Least width of the rows of nodes without edges."""
+LARGEST_IN_ROWS, DEEPEST_IN_ROWS, DENSEST_IN_ROWS = 30, 6, 1.5
+"""Most nodes, longest path and most edges per node of a graph that layers show well."""
+
+
+class GraphLayout(NamedTuple):
+    """Positions of the nodes of a drawing.
+
+    Attributes
+    ----------
+    x
+        Horizontal centres of the nodes.
+    y
+        Vertical centres, growing downwards.
+    width
+        Widths of the nodes, which depend on their labels.
+    order
+        Node indices with causes before effects, from top to bottom where the graph leaves a choice.
+    """
+
+    x: Float[np.ndarray, " d"]
+    y: Float[np.ndarray, " d"]
+    width: Float[np.ndarray, " d"]
+    order: list[int]
+
+
+def suits_layers(graph: Graph) -> bool:
+    """Return whether layers show the graph well: few nodes, few edges and no long path."""
+    d, edges = len(graph), int(graph.sum())
+    if d > LARGEST_IN_ROWS or edges > DENSEST_IN_ROWS * d:
+        return False
+    return nx.dag_longest_path_length(nx.DiGraph(graph)) <= DEEPEST_IN_ROWS
+
+
+def circular(weights: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d 2"]:
+    """Return positions on the unit circle, clockwise from the top; large weights bring nodes close together."""
+    d = len(weights)
+    net = nx.Graph()
+    net.add_nodes_from(range(d))
+    ties = np.triu(weights + weights.T, 1)
+    net.add_weighted_edges_from((int(i), int(j), float(ties[i, j])) for i, j in zip(*np.nonzero(ties > 0.01)))
+    order = nx.spectral_ordering(net, method="tracemin_lu", seed=0) if net.number_of_edges() else range(d)
+    angles = np.empty(d)
+    angles[list(order)] = np.pi / 2 - 2 * np.pi * np.arange(d) / d
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def layered(graph: Graph, labels: Sequence[str]) -> GraphLayout:
+    """Place the nodes of a DAG in layers, every cause above its effects, without overlaps.
+
+    Graphviz places them where it is installed and the graph is small, `by_layers` otherwise. Nodes without edges form
+    rows of their own below the others.
+
+    Parameters
+    ----------
+    graph
+        Adjacency matrix of a DAG.
+    labels
+        Texts shown in the nodes; they determine the widths.
+
+    Returns
+    -------
+    GraphLayout
+        Positions, widths and a causal order of the nodes.
+    """
+    width = np.array([_node_width(text) for text in labels])
+    linked = graph.any(axis=0) | graph.any(axis=1)
+    joined, isolated = np.flatnonzero(linked), np.flatnonzero(~linked)
+    x, y = np.zeros(len(graph)), np.zeros(len(graph))
+    if len(joined):
+        use_dot = len(joined) <= LARGEST_FOR_DOT and find_spec("pygraphviz") is not None
+        place = by_dot if use_dot else by_layers
+        x[joined], y[joined] = place(graph[np.ix_(joined, joined)], width[joined])
+        x[joined] *= np.clip(LANDSCAPE * np.ptp(y[joined]) / max(np.ptp(x[joined]), 1.0), 1.0, WIDEST_STRETCH)
+    _place_isolated(x, y, width, joined, isolated)
+    order = nx.lexicographical_topological_sort(nx.DiGraph(graph), key=lambda j: (y[j], x[j], j))
+    return GraphLayout(x, y, width, [int(j) for j in order])
+
+
+def _node_width(text: str) -> float:
+    """Return the width of a node with this label; East Asian wide letters count twice."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return max(44.0, 7.4 * (len(text) + wide) + 20.0)
+
+
+def _place_isolated(x: np.ndarray, y: np.ndarray, width: np.ndarray, joined: np.ndarray, isolated: np.ndarray) -> None:
+    """Set the positions of the nodes without edges, in rows below the others."""
+    span = max(np.ptp(x[joined]) if len(joined) else 0.0, ISOLATED_WIDTH)
+    centre = (x[joined].min() + x[joined].max()) / 2 if len(joined) else 0.0
+    per_row = max(1, int(span // (width[isolated].max(initial=0.0) + GAP)))
+    top = y[joined].max() + ROW if len(joined) else 0.0
+    for k in range(0, len(isolated), per_row):
+        row = isolated[k : k + per_row]
+        step = width[row].max() + GAP
+        x[row] = centre + step * (np.arange(len(row)) - (len(row) - 1) / 2)
+        y[row] = top + ROW * 0.7 * (k // per_row)
+
+
+def by_dot(graph: Graph, width: Float[np.ndarray, " d"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return x and y as Graphviz's `dot` computes them; nodes are passed by number, so names never reach it."""
+    import pygraphviz
+
+    drawing = pygraphviz.AGraph(directed=True, strict=True)
+    drawing.graph_attr.update(nodesep="0.35", ranksep="0.65")
+    for j, w in enumerate(width):
+        drawing.add_node(j, shape="box", fixedsize="true", width=f"{w / 72:.3f}", height="0.42", label="")
+    drawing.add_edges_from([(int(i), int(j)) for i, j in zip(*np.nonzero(graph))])
+    drawing.layout(prog="dot")
+    texts: list[str] = [node.attr["pos"] for node in drawing.nodes()]  # type: ignore[attr-defined]
+    places = np.array([[float(part) for part in text.split(",")] for text in texts])
+    return places[:, 0], places[:, 1].max() - places[:, 1]
+
+
+def by_layers(graph: Graph, width: Float[np.ndarray, " d"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return x and y without Graphviz.
+
+    Layers follow the longest paths. Sweeps down and up order each row by the mean position of the neighbours, which
+    removes most crossings (Sugiyama, Tagawa and Toda, 1981); within a row nodes stand as close to that mean as the
+    others let them (isotonic regression).
+    """
+    dense = len(graph) > LARGEST_FOR_DOT
+    gap, height = (DENSE_GAP, DENSE_ROW) if dense else (GAP, ROW)
+    fitting = int(WIDEST_ROW // (np.median(width) + gap))
+    rows = _rows(graph, max(4, min(fitting, int(np.ceil(1.3 * np.sqrt(len(graph)))))))
+    neighbours = graph | graph.T
+    x = np.zeros(len(graph))
+    for row in rows:
+        x[row] = _spread(np.arange(len(row), dtype=float), width[row], gap)
+    for sweep in range(SWEEPS):
+        for row in rows if sweep % 2 == 0 else rows[::-1]:
+            means = np.array([x[neighbours[j]].mean() for j in row])
+            order = np.lexsort((row, means))
+            row[:] = row[order]
+            x[row] = _spread(means[order], width[row], gap)
+    y = np.zeros(len(graph))
+    for depth, row in enumerate(rows):
+        y[row] = depth * height
+    return x, y
+
+
+def _rows(graph: Graph, longest: int) -> list[np.ndarray]:
+    """Return topological generations, each node moved down to just above its first child, wide ones split."""
+    net = nx.DiGraph(graph)
+    depth = {j: k for k, layer in enumerate(nx.topological_generations(net)) for j in layer}
+    for j in reversed(list(nx.topological_sort(net))):
+        below = [depth[k] for k in net.successors(j)]
+        if below:
+            depth[j] = min(below) - 1
+    rows: list[np.ndarray] = []
+    for k in sorted(set(depth.values())):
+        layer = np.array(sorted(j for j, at in depth.items() if at == k))
+        rows += np.array_split(layer, -(-len(layer) // longest))
+    return rows
+
+
+def _spread(target: Float[np.ndarray, " n"], width: Float[np.ndarray, " n"], gap: float) -> Float[np.ndarray, " n"]:
+    """Return the positions nearest to the target in least squares that keep its order and a gap between neighbours."""
+    from scipy.optimize import isotonic_regression
+
+    apart = np.concatenate([[0.0], np.cumsum((width[:-1] + width[1:]) / 2 + gap)])
+    return np.asarray(isotonic_regression(target - apart).x) + apart

@@ -10,15 +10,19 @@ import pandas as pd
 from dagpost.errors import InputError, nearest
 from dagpost.plot.canvas import (
     BLUE,
+    GAP,
     LARGEST_FONT,
     PLAIN_TEXT,
     SMALLEST_FONT,
     VERMILION,
+    GraphLayout,
     axes,
+    circular,
     label,
+    layered,
     probabilities_of,
+    suits_layers,
 )
-from dagpost.plot.layout import GAP, GraphLayout, circular, layered, suits_layers
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import consensus
 from dagpost.posterior.pairs import adjacency, settled_directions

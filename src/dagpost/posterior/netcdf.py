@@ -37,8 +37,7 @@ import jax
 import numpy as np
 
 from dagpost._util.environment import versions_of
-from dagpost._util.files import check_target, write_atomically
-from dagpost._util.sealing import read_sealed, seal
+from dagpost._util.files import check_target, read_sealed, seal, write_atomically
 from dagpost.errors import InputError, printable
 from dagpost.models import Model
 from dagpost.posterior.records import RunRecord

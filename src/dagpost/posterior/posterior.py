@@ -17,7 +17,7 @@ from dagpost._util.numerics import key_from_seed
 from dagpost.errors import whole_number
 from dagpost.graphs import essential_graph
 from dagpost.models import Model, Statistics
-from dagpost.posterior import exports, features, netcdf, provenance
+from dagpost.posterior import exports, features, netcdf
 from dagpost.posterior.effects import Effect, Units, effect_of, effect_table, mean_effects
 from dagpost.posterior.features import (
     Expectation,
@@ -30,7 +30,7 @@ from dagpost.posterior.features import (
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
 from dagpost.posterior.parameters import log_joint_of, predict, systematic
 from dagpost.posterior.records import RunRecord
-from dagpost.posterior.sample import GraphSample
+from dagpost.posterior.sample import GraphSample, with_data
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key, Theta
 
@@ -55,7 +55,7 @@ class Posterior(GraphSample):
 
     def with_data(self, data: Any, interventions: Any = None) -> Self:
         """The same posterior with its data at hand (a file does not hold them); other data are refused."""
-        return provenance.with_data(self, data, interventions)
+        return with_data(self, data, interventions)
 
     # ---- weighting
 

@@ -1,15 +1,13 @@
-"""Priors over graphs, one file each, behind `GraphPrior`."""
+"""Priors over graphs, behind `GraphPrior`, and prior knowledge."""
 
 from __future__ import annotations
 
 from dagpost.errors import from_registry
 from dagpost.priors.base import GraphPrior, InDegreePrior
 from dagpost.priors.constraints import Constraints
-from dagpost.priors.erdos_renyi import ErdosRenyi
+from dagpost.priors.in_degree import ErdosRenyi, ScaleFree, Uniform
 from dagpost.priors.informed import InformedPrior, informed
 from dagpost.priors.knowledge import Knowledge, as_knowledge
-from dagpost.priors.scale_free import ScaleFree
-from dagpost.priors.uniform import Uniform
 from dagpost.priors.unknown_density import UnknownDensity
 
 PRIORS: dict[str, type[GraphPrior]] = {p.name: p for p in (ErdosRenyi, ScaleFree, Uniform, UnknownDensity)}

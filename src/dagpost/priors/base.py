@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from dagpost._util.environment import cached_by_value
 from dagpost._util.numerics import generator
-from dagpost.graphs.random import InDegreeLayers
+from dagpost.graphs.dags import InDegreeLayers
 from dagpost.priors.constraints import Constraints
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph
 

@@ -12,9 +12,9 @@ import numpy as np
 from dagpost._util.environment import cached_by_value
 from dagpost._util.numerics import generator
 from dagpost.errors import InputError, positive
-from dagpost.graphs.random import erdos_renyi_dag, log_sum_of_dags
+from dagpost.graphs.dags import erdos_renyi_dag, log_sum_of_dags
 from dagpost.priors.base import Component, GraphPrior
-from dagpost.priors.erdos_renyi import ErdosRenyi
+from dagpost.priors.in_degree import ErdosRenyi
 from dagpost.typing import Graph, Key, Scalar, SoftGraph
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from dagpost.errors import InputError
 from dagpost.models import Model
-from dagpost.plot.canvas import label
-from dagpost.plot.layout import GraphLayout, layered
+from dagpost.plot.canvas import GraphLayout, label, layered
 from dagpost.posterior import Posterior
 from dagpost.posterior.effects import EffectDraws, draw_effects, table_of_effects
 from dagpost.posterior.features import consensus

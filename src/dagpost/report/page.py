@@ -1,29 +1,109 @@
-"""The report as plain text, and as one interactive HTML file that contains everything it needs."""
+"""The report as plain text, as one PNG, and as one interactive HTML file that contains everything it needs."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from dagpost import plot
 from dagpost._util.files import check_target, write_atomically
-from dagpost.errors import printable
-from dagpost.posterior import Posterior
+from dagpost.errors import InputError, printable
+from dagpost.plot.charts import select_effects
+from dagpost.posterior import Effect, Posterior
 from dagpost.posterior.pairs import LEAST_SHARE, ranked_pairs
 from dagpost.posterior.records import RunRecord
 from dagpost.report import sections
 from dagpost.report.content import content_of
-from dagpost.report.figure import edge_matrix
-from dagpost.report.trust import assess
+from dagpost.report.sections import assess
 from dagpost.report.words import described, method_sentence
+
+LARGEST_GRAPH = 100
+"""Most nodes for which the graph is drawn beside the heat map."""
+SHOWN_EFFECTS = 8
+"""Number of effects shown."""
+
+
+def png_report(summary: dict[str, Any], post: Posterior | None = None) -> bytes:
+    """Return the figures of a run as one PNG file.
+
+    Parameters
+    ----------
+    summary
+        Summary of the run, with at least `names` and `edges`; `evolution` adds the course of a DiBS run.
+    post
+        The posterior; with it, intervals and effects are drawn as well.
+
+    Returns
+    -------
+    bytes
+        The PNG file.
+    """
+    from matplotlib.figure import Figure
+
+    panels = list(_panels(summary, post))
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(7.0 * columns, 6.5 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, draw in zip(axes, panels):
+        draw(ax)
+    for ax in axes[len(panels) :]:
+        ax.axis("off")
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=110)
+    return out.getvalue()
+
+
+def _panels(summary: dict[str, Any], post: Posterior | None) -> list[Callable[[Any], Any]]:
+    """Return for each panel a function that draws it into given Axes."""
+    names = summary["names"]
+    table = pd.DataFrame(edge_matrix(summary), index=names, columns=names)
+    out: list[Callable[[Any], Any]] = []
+    if len(names) <= LARGEST_GRAPH:
+        out.append(lambda ax: plot.graph(table, ax))
+    out.append(lambda ax: plot.heat_map(table, ax))
+    if post is not None:
+        out.append(lambda ax: plot.edge_intervals(post, ax))
+        effects = largest_effects(post)
+        if effects:
+            out.append(lambda ax: plot.effects(effects, ax=ax))
+    if summary.get("evolution"):
+        out.append(lambda ax: plot.evolution(summary["evolution"], ax))
+        out.append(lambda ax: plot.evolution(summary["evolution"], ax, show="particles"))
+    return out
+
+
+def largest_effects(post: Posterior) -> list[Effect]:
+    """Return the effects with the largest means; none where drawing the parameters needs data that are missing."""
+    if post.nodes < 2:
+        return []
+    try:
+        return select_effects(post, None, SHOWN_EFFECTS)
+    except InputError:
+        return []
+
+
+def edge_matrix(summary: dict[str, Any]) -> np.ndarray:
+    """Return the edge probabilities of a summary; row i, column j for i -> j."""
+    index = {name: i for i, name in enumerate(summary["names"])}
+    out = np.zeros((len(index), len(index)))
+    for edge in summary["edges"]:
+        out[index[edge["cause"]], index[edge["effect"]]] = edge["probability"]
+    return out
+
 
 LEAST_LISTED = 0.01
 """Pairs less probably adjacent than this are left out of the text."""

@@ -249,6 +249,16 @@ def time_limits(tables: Tables) -> str:
     )
 
 
+def first_answers(tables: Tables) -> str:
+    """Return a table of the seconds until `dagpost fit` has an answer, and of what it says of itself."""
+    lines = []
+    for row in tables.benchmark("first_answer"):
+        error = "exact" if "algorithm" in row else f"{row['error']:.3f}, {row['rhat']:.3f}"
+        times = [f"{row['seconds']:.0f} s", f"{row['compiling']:.0f} s", f"{row['load']:.1f}"]
+        lines.append([row["columns"], *times, error, "yes" if row["trusted"] else "not yet"])
+    return table(["columns", "seconds", "compiling", "load before", "largest error of an edge, R̂", "trusted"], lines)
+
+
 START_PRECISION = 0.01
 """Standard error of an edge at which `benchmarks/starts.py` stops the clock."""
 
@@ -380,6 +390,7 @@ BLOCKS: dict[str, Callable[[Tables], str]] = {
     "dibs-lib-quality": dibs_lib_quality,
     "dibs-lib-times": dibs_lib_times,
     "time-limits": time_limits,
+    "first-answers": first_answers,
     "starts": starts,
     "start-ratios": start_ratios,
     "weights": weights,

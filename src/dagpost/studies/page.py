@@ -35,8 +35,8 @@ from dagpost.studies import comparisons
 from dagpost.studies.collect import FIGURE, MARKDOWN, PROVENANCE
 from dagpost.studies.comparisons import BLOCKS
 from dagpost.studies.experiments import STUDIES
-from dagpost.studies.experiments.methods import AS_PUBLISHED as BASELINES
-from dagpost.studies.experiments.methods import MOVES_PER_NODE
+from dagpost.studies.experiments.fitting import AS_PUBLISHED as BASELINES
+from dagpost.studies.experiments.fitting import MOVES_PER_NODE
 from dagpost.studies.experiments.sachs import MINIBATCH
 from dagpost.studies.numbers import Number, Paired, Tables
 from dagpost.studies.study import Study

@@ -15,8 +15,7 @@ from typing import Any
 
 from dagpost._util.progress import progress_bar
 from dagpost.errors import InputError, RunError, nearest
-from dagpost.studies.provenance import hardware, versions
-from dagpost.studies.task import Store, Task
+from dagpost.studies.task import Store, Task, hardware, versions
 
 
 def perform(task: Task, *fits: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dagpost.errors import DataWarning, InputError
 from dagpost.models import LinearGaussian
 
 MODELS = [dp.BGe(), LinearGaussian(), LinearGaussian(None)]
-PRIORS = [dp.ErdosRenyi(probability=0.3), dp.ScaleFree(), dp.Uniform()]
+PRIORS = [dp.ErdosRenyi(probability=0.3), dp.ScaleFree(), dp.Uniform(), dp.UnknownDensity()]
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
 """Checkpoints of long runs: states saved between units of work, from which a run continues bit for bit."""
 
-from dagpost.inference.checkpoints.checkpoint import Checkpoint
-from dagpost.inference.checkpoints.fingerprint import describe, versions
+from dagpost._util.environment import describe, versions
+from dagpost.inference.checkpoints.checkpoint import Checkpoint, State
 from dagpost.inference.checkpoints.recorder import NULL_SECTION, Interrupted, Recorder, Section, recording, section_of
-from dagpost.inference.checkpoints.state import State
 
 __all__ = [
     "NULL_SECTION",

@@ -17,10 +17,9 @@ from types import FrameType
 from typing import Any, Protocol
 
 from dagpost._util.clock import Clock, Pace
+from dagpost._util.environment import differences
 from dagpost.errors import CheckpointWarning, InputError
-from dagpost.inference.checkpoints.checkpoint import Checkpoint
-from dagpost.inference.checkpoints.fingerprint import differences
-from dagpost.inference.checkpoints.state import State
+from dagpost.inference.checkpoints.checkpoint import Checkpoint, State
 
 Snapshot = Callable[[], State]
 """A function that returns a state, the same one however late it is called."""

@@ -10,8 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dagpost._util.jitted import jitted
-from dagpost._util.numerics import key_from_seed
+from dagpost._util.numerics import jitted, key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.data.checks import check_same_shape, member, stack_trees

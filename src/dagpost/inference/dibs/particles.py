@@ -19,7 +19,7 @@ import numpy as np
 import optax
 
 from dagpost._util.clock import Clock, Pace
-from dagpost._util.jitted import jitted
+from dagpost._util.numerics import jitted
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import AllCyclic

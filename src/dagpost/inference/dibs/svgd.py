@@ -17,13 +17,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dagpost._util.clock import Clock
-from dagpost._util.jitted import jitted
-from dagpost._util.numerics import generator
+from dagpost._util.numerics import generator, jitted
 from dagpost._util.progress import Advance
 from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
-from dagpost.inference.checkpoints.state import tree_from_arrays, tree_to_arrays
+from dagpost.inference.checkpoints.checkpoint import tree_from_arrays, tree_to_arrays
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.inference.dibs.target import Target, gradients
 from dagpost.typing import Key

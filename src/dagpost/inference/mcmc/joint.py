@@ -20,15 +20,14 @@ import numpy as np
 from jax import lax
 
 from dagpost._util.clock import Clock
-from dagpost._util.jitted import jitted
-from dagpost._util.numerics import key_from_seed
+from dagpost._util.numerics import jitted, key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.data.checks import check_same_shape, member, stack_trees
 from dagpost.errors import InputError, positive
 from dagpost.inference.checkpoints import State
+from dagpost.inference.checkpoints.checkpoint import tree_from_arrays, tree_to_arrays
 from dagpost.inference.checkpoints.recorder import Sections, section_of
-from dagpost.inference.checkpoints.state import tree_from_arrays, tree_to_arrays
 from dagpost.inference.mcmc.mc3 import SingleChain, Thinning
 from dagpost.inference.method import Problem
 from dagpost.models import Model

@@ -15,7 +15,7 @@ import typer
 from dagpost import __version__
 from dagpost.errors import InputError, RunError
 from dagpost.interfaces.cli import fit, report, simulate, study
-from dagpost.interfaces.cli.messages import emit, plain_warnings, print_error, say
+from dagpost.interfaces.cli.output import emit, plain_warnings, print_error, say
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 

@@ -20,10 +20,20 @@ import typer
 from dagpost._util.files import TABLE_KINDS, existing_file
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import parse_settings, prepare, read_data
-from dagpost.interfaces.cli.output import CHECKPOINT, PAGE, RESULTS, output_folder, save, write
-from dagpost.interfaces.cli.summary import summarise, summary_text
+from dagpost.interfaces.cli.output import (
+    CHECKPOINT,
+    PAGE,
+    RESULTS,
+    as_json,
+    emit,
+    output_folder,
+    save,
+    say,
+    summarise,
+    summary_text,
+    write,
+)
 
 if TYPE_CHECKING:
     from dagpost.inference.defaults import Assumptions

@@ -16,7 +16,7 @@ import typer
 
 from dagpost._util.compiled import user_cache
 from dagpost.errors import InputError, TableWarning, nearest, printable
-from dagpost.interfaces.cli.messages import say
+from dagpost.interfaces.cli.output import say
 
 if TYPE_CHECKING:
     from dagpost.data import Dataset

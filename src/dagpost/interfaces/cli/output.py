@@ -1,20 +1,101 @@
-"""Output folder of a command: checked before the run, locked during it; files are written whole or not at all."""
+"""Output of the commands: messages on standard error, results on standard output, and the folder and summary of a run.
+
+A closed pipe is not an error. The folder is checked before the run and locked during it; files are written whole or not
+at all.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterable, Iterator
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dagpost import __version__, errors
 from dagpost._util.files import try_lock, write_atomically
 from dagpost.errors import InputError, printable
-from dagpost.interfaces.cli.messages import as_json
 
 if TYPE_CHECKING:
+    from dagpost.inference.defaults import Assumptions
     from dagpost.posterior import Posterior
+
+OWN_WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Warning))
+"""Warning classes of dagpost, which are addressed to users."""
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """Print a message on standard error, unless `quiet`."""
+    if not quiet:
+        with suppress(BrokenPipeError):
+            print(text, file=sys.stderr, flush=True)
+
+
+def print_error(text: str) -> None:
+    """Print an error as one line on standard error."""
+    say("dagpost: error: " + " ".join(text.split()))
+
+
+def emit(text: str) -> None:
+    """Print a result on standard output; ignore a reader that has closed the pipe."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def pair_text(pair: Mapping[str, Any]) -> str:
+    """Return a pair of nodes with its direction, or with a line where the direction is open."""
+    cause, effect = (errors.printable(pair[end]) for end in ("cause", "effect"))
+    from dagpost.posterior.pairs import LEAST_SHARE
+
+    sign = f", effect {pair['sign']}" if pair.get("sign") else ""
+    if pair["direction"] < LEAST_SHARE:
+        return f"{cause} -- {effect}  (direction open, {pair['direction']:.2f} for ->{sign})"
+    return f"{cause} -> {effect}  ({pair['direction']:.2f} for this direction{sign})"
+
+
+def as_json(value: Any) -> str:
+    """Return the value as strict JSON; infinities and NaN become null."""
+    return json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as dicts, lists and scalars that JSON can hold."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if hasattr(value, "tolist"):  # NumPy numbers and arrays
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int | str | bool | None) else str(value)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print dagpost's own warnings as single lines without a source location, each text once."""
+    seen: set[str] = set()
+    show_other = warnings.showwarning
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if not issubclass(category, OWN_WARNINGS):
+            show_other(message, category, filename, lineno, file, line)
+        elif str(message) not in seen:
+            seen.add(str(message))
+            say(f"dagpost: warning: {message}")
+
+    with warnings.catch_warnings():
+        for category in OWN_WARNINGS:
+            warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield
+
 
 POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "summary.txt"
 RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
@@ -144,3 +225,53 @@ def read_posterior(folder: str | os.PathLike[str], summary: dict[str, Any]) -> P
 def _shown(path: Path) -> str:
     """Return the path without characters that a terminal would interpret."""
     return printable(path)
+
+
+LONG_COMPILING = 5.0
+"""Seconds of compiling from which on the summary mentions them."""
+
+
+def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, seconds: float) -> dict[str, Any]:
+    """Return the content of summary.json."""
+    from dagpost.report.content import sign_of_pairs
+
+    signs, pairs = sign_of_pairs(post), post.pair_table().to_dict("records")
+    return {
+        "dagpost": __version__,
+        "table": table,
+        "rows": assumptions.data.observations,
+        "names": list(post.names),
+        "model": repr(assumptions.model),
+        "prior": repr(assumptions.prior),
+        "method": assumptions.method,
+        "seed": seed,
+        "standardised": assumptions.data.scaling is not None,
+        "assumed": dict(post.record.assumptions),
+        "graphs": len(post),
+        "expected_edges": post.expected_edges,
+        "seconds": round(seconds, 3),
+        "info": dict(post.info),
+        "pairs": [{**pair, "sign": signs.get((pair["cause"], pair["effect"]))} for pair in pairs],
+        "edges": post.edge_table().to_dict("records"),
+    }
+
+
+def summary_text(summary: dict[str, Any], top: int = 12) -> str:
+    """Return the summary in a few lines, with the `top` pairs most probably joined."""
+    likely = [pair for pair in summary["pairs"] if pair["adjacent"] >= 0.5]
+    lines = [
+        f"{summary['graphs']} graphs on {len(summary['names'])} nodes by {summary['method']} "
+        f"in {summary['seconds']:.1f} s; {summary['expected_edges']:.1f} edges expected, "
+        f"{len(likely)} pairs more probably joined than not"
+    ]
+    lines += [f"  {pair['adjacent']:.3f}  {pair_text(pair)}" for pair in likely[:top]]
+    if len(likely) > top:
+        lines.append(f"  … and {len(likely) - top} more")
+    if "verdict" in summary["info"]:
+        lines.append(str(summary["info"]["verdict"]))
+    if summary["info"].get("model_fit"):
+        lines.append(str(summary["info"]["model_fit"]))
+    compiling = summary["info"].get("compiling", 0.0)
+    if compiling >= LONG_COMPILING:
+        lines.append(f"Compiling took {compiling:.0f} s of this; time limits exclude it, and later runs compile less.")
+    return "\n".join(lines)

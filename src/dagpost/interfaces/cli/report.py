@@ -11,9 +11,18 @@ import typer
 
 from dagpost.errors import InputError, printable, whole_number
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import prepare
-from dagpost.interfaces.cli.output import PAGE, POSTERIOR, output_folder, read_posterior, read_summary, write
+from dagpost.interfaces.cli.output import (
+    PAGE,
+    POSTERIOR,
+    as_json,
+    emit,
+    output_folder,
+    read_posterior,
+    read_summary,
+    say,
+    write,
+)
 
 if TYPE_CHECKING:
     from dagpost.posterior import Posterior

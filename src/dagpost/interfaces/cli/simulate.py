@@ -9,9 +9,8 @@ import typer
 
 from dagpost.errors import InputError
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import prepare
-from dagpost.interfaces.cli.output import output_folder, write
+from dagpost.interfaces.cli.output import as_json, emit, output_folder, say, write
 
 SIMULATE_EXAMPLES = """Examples:
 

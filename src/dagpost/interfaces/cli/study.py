@@ -8,8 +8,8 @@ import typer
 
 from dagpost.errors import InputError, RunError, printable, whole_number
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.messages import as_json, emit, say
 from dagpost.interfaces.cli.options import compile_quickly, prepare
+from dagpost.interfaces.cli.output import as_json, emit, say
 
 if TYPE_CHECKING:
     from dagpost.studies import Executor, Store, Study, Task
@@ -134,7 +134,7 @@ def _executor(
 ) -> Executor:
     """Return the executor that the options ask for; studies that measure time always run serially."""
     from dagpost import studies
-    from dagpost.studies.provenance import cores
+    from dagpost.studies.task import cores
 
     if in_this_process or study.alone:
         return studies.serial

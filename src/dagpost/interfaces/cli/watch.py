@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dagpost.errors import printable
-from dagpost.interfaces.cli.messages import say
+from dagpost.interfaces.cli.output import say
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

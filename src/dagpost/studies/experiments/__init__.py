@@ -1,4 +1,4 @@
-"""The paper's experiments, one file each: what varies, what is measured, and the layout of the result.
+"""The paper's experiments: what varies, what is measured, and the layout of the result.
 
 To add one, write a file, add its studies to `STUDIES` and its measure to `MEASURES`.
 """
@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dagpost.errors import InputError, nearest
-from dagpost.studies.experiments.ablations import ABLATIONS
-from dagpost.studies.experiments.four_node import FOUR_NODE, four_node
 from dagpost.studies.experiments.sachs import SACHS, protein_signalling
-from dagpost.studies.experiments.synthetic import SYNTHETIC, synthetic
+from dagpost.studies.experiments.synthetic import ABLATIONS, FOUR_NODE, SYNTHETIC, four_node, synthetic
 from dagpost.studies.experiments.wall_times import WALL_TIMES, wall_time
 from dagpost.studies.study import Study
 

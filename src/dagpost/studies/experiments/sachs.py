@@ -18,8 +18,7 @@ from dagpost.data import Dataset, sachs, sachs_graph
 from dagpost.graphs import essential_graph, literal_essential_graph, structural_hamming_distance
 from dagpost.metrics import auroc
 from dagpost.posterior import Posterior
-from dagpost.studies.experiments.fitting import Fits, fit_run
-from dagpost.studies.experiments.methods import run_of
+from dagpost.studies.experiments.fitting import Fits, fit_run, run_of
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.tables import AS_PUBLISHED
 from dagpost.studies.task import Task

@@ -14,8 +14,7 @@ import jax
 from dagpost.data import Dataset
 from dagpost.errors import InputError
 from dagpost.inference.fit import fit
-from dagpost.studies.experiments.fitting import model_of
-from dagpost.studies.experiments.methods import MOVES_PER_NODE
+from dagpost.studies.experiments.fitting import MOVES_PER_NODE, model_of
 from dagpost.studies.experiments.synthetic import simulation_of
 from dagpost.studies.study import Layout, Scale, Study
 from dagpost.studies.task import Task

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.inference.checkpoints.fingerprint import describe, differences, versions
+from dagpost._util.environment import describe, differences, versions
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def test_equal_things_are_described_alike():
     ("one", "two", "message"),
     [
         (dp.LinearGaussian(), dp.LinearGaussian(0.2), "m.noise_variance was 0.1, is 0.2"),
-        (dp.ErdosRenyi(), dp.Uniform(), "m.kind was dagpost.priors.erdos_renyi.ErdosRenyi, is"),
+        (dp.ErdosRenyi(), dp.Uniform(), "m.kind was dagpost.priors.in_degree.ErdosRenyi, is"),
         (dp.BGe(scale_matrix=np.eye(3)), dp.BGe(scale_matrix=2 * np.eye(3)), "m.scale_matrix.content was"),
         (np.zeros((2, 3)), np.zeros((4, 3)), r"m.shape was \[2, 3\], is \[4, 3\]"),
         ({"a": 1}, {"a": 1, "b": 2}, "m.b was not there, is 2"),
@@ -45,7 +45,7 @@ def test_differences_are_named(one, two, message):
 def test_another_process_says_the_same():
     code = (
         "import json, numpy as np, dagpost as dp\n"
-        "from dagpost.inference.checkpoints.fingerprint import describe, versions\n"
+        "from dagpost._util.environment import describe, versions\n"
         "from dagpost.inference.dibs import default_settings\n"
         "print(json.dumps([versions(), describe([dp.BGe(), dp.MlpGaussian(), default_settings(dp.BGe(), 5, 50)])]))"
     )

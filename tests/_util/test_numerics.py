@@ -6,7 +6,7 @@ import sys
 import jax.numpy as jnp
 import pytest
 
-from dagpost._util.jitted import LEVEL, jitted
+from dagpost._util.numerics import LEVEL, jitted
 
 
 def test_it_computes_what_the_function_does():
@@ -20,7 +20,7 @@ def test_a_level_that_somebody_chose_is_left_alone(flags, options):
     code = (
         "import jax; seen = []; real = jax.jit\n"
         "jax.jit = lambda *a, **k: seen.append(k['compiler_options']) or real(*a, **k)\n"
-        "from dagpost._util.jitted import jitted\n"
+        "from dagpost._util.numerics import jitted\n"
         "jitted(lambda x: x + 1)(1.0); print(seen[-1])"
     )
     environment = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": ":".join(sys.path)}

@@ -1,4 +1,6 @@
-"""scikit-learn's own checks, and what the learner adds to them."""
+"""scikit-learn's own checks, and what the learner adds to them; the consensus graph as a pgmpy network."""
+
+import itertools
 
 import networkx as nx
 import numpy as np
@@ -87,3 +89,22 @@ def test_names_pass_through_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), dp.StructureLearner(method="exact")).set_output(transform="pandas")
     assert pipeline.fit(frame)[-1].posterior_.names == ("gene a", "x1", "x2")
     assert np.isfinite(pipeline.score(frame))
+
+
+@pytest.mark.oracle
+def test_pgmpy():
+    pytest.importorskip("pgmpy")
+    learner = dp.StructureLearner(method="exact").fit(FRAME.rename(columns={"raf": "raf, β 2"}))
+    network, graph = dp.to_pgmpy(learner), learner.causal_graph_
+    assert set(network.nodes()) == set(graph.nodes) and set(network.edges()) == set(graph.edges) != set()
+    for one, other in itertools.combinations(graph.nodes, 2):
+        for given in ([], *([node] for node in graph.nodes - {one, other})):
+            separated = nx.is_d_separator(graph, {one}, {other}, set(given))
+            assert network.is_dconnected(one, other, observed=given) != separated
+    assert set(dp.to_pgmpy(learner.posterior_).edges()) == set(graph.edges)
+
+
+def test_without_pgmpy(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pgmpy.base", None)
+    with pytest.raises(InputError, match="pip install pgmpy"):
+        dp.to_pgmpy(dp.fit(FRAME, method="exact"))
