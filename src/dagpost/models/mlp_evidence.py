@@ -79,10 +79,7 @@ def random_tables(search: Search, d: int, hidden: int, rng: np.random.Generator)
     )
 
 
-FAST = {"fastmath": True, "nogil": True}
-
-
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _activate(kind, a):
     """Return the activation and its derivative."""
     if kind == 0:
@@ -96,7 +93,7 @@ def _activate(kind, a):
     return s, s * (1.0 - s)
 
 
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _cholesky(matrix, k):
     """Replace the lower triangle by its Cholesky factor and return the log determinant."""
     total = 0.0
@@ -114,7 +111,7 @@ def _cholesky(matrix, k):
     return total
 
 
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _forward(lower, k, x):
     """Replace x by L⁻¹ x."""
     for a in range(k):
@@ -124,7 +121,7 @@ def _forward(lower, k, x):
         x[a] = t / lower[a, a]
 
 
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _backward(lower, k, x):
     """Replace x by L⁻ᵀ x."""
     for a in range(k - 1, -1, -1):
@@ -161,7 +158,7 @@ def _work(q, n, net):
     )  # fmt: skip
 
 
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _log_joint(inputs, y, u, net, work):
     """Return `log p(y | U) + log p(U)`, and the part of it that the fits maximise; update Φ, σ', A and ŵ."""
     q, n = inputs.shape
@@ -204,7 +201,7 @@ def _log_joint(inputs, y, u, net, work):
     return fit - 0.5 * (log_determinant + constant), fit
 
 
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _differentiate(inputs, y, u, net, work):
     """Write the gradient of -fit and the curvature H at the point of the last `_log_joint`."""
     q, n = inputs.shape
@@ -247,14 +244,14 @@ def _differentiate(inputs, y, u, net, work):
         work.curvature[a, a] += 1.0 / s2
 
 
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _optimise(inputs, y, u, net, work, iterations, damping):
     """Improve u in place by Levenberg–Marquardt steps; return its log joint density and the damping reached."""
     k = u.shape[0]
     density, fit = _log_joint(inputs, y, u, net, work)
     for _ in range(iterations):
         _differentiate(inputs, y, u, net, work)
-        gain = -1.0
+        gain, there, better = -1.0, density, fit
         for _ in range(6):
             for a in range(k):
                 for b in range(a + 1):
@@ -308,7 +305,7 @@ def _find_modes(inputs, y, net, starts, warm, search, work):
     return points[best], density[best]
 
 
-@njit(**FAST)
+@njit(fastmath=True, nogil=True)
 def _distances(point, centre, factor, orders, wanted, q, h, parts, prefix, out):
     """Write `|Lᵀ (image of the point - centre)|²` for every wanted order of the hidden units to `out`.
 
