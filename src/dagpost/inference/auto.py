@@ -1,9 +1,11 @@
-"""`method="auto"`: the best road to the posterior. With closed-form evidence it is exact on few nodes, and sampled by
-tempered chains on more; elsewhere it is DiBS.
+"""`method="auto"`: the best road to the posterior: exact on few nodes, and sampled by tempered chains on more. The
+evidence of families is a closed form or, for other models, integrated numerically. Priors that do not decompose by node
+leave DiBS.
 
-Chains start from the empty graph. Running DiBS or greedy search first does not pay: with 12, 20 and 50 nodes chains
-need as long from there to a given precision (`benchmarks/starts.py`), since the hot end of their ladder forgets where
-they began. `start="dibs"` is still there, and is what options of DiBS imply.
+Where families take microseconds, chains start from the empty graph; where they take milliseconds, from graphs that
+chains of the additive model reach in a moment. Running DiBS or greedy search first does not pay: with 12, 20 and 50
+nodes chains need as long from there to a given precision (`benchmarks/starts.py`), since the hot end of their ladder
+forgets where they began. `start="dibs"` is still there, and is what options of DiBS imply.
 """
 
 from __future__ import annotations
@@ -24,16 +26,18 @@ from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.checkpoints.recorder import Sections
 from dagpost.inference.dibs import Dibs, default_settings, infer
 from dagpost.inference.exact import Exact
+from dagpost.inference.integration import additive_start, integrated, refine_numerically
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
+from dagpost.models.integrated import LARGEST_ERROR, Integrated, evidence_verdict
 from dagpost.posterior import Posterior, posterior_of_draws
 from dagpost.posterior.records import ChainDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key
 
-Start = Literal["dibs", "ges", "empty", "random"]
-STARTS = ("dibs", "ges", "empty", "random")
+Start = Literal["dibs", "ges", "empty", "random", "additive"]
+STARTS = ("dibs", "ges", "empty", "random", "additive")
 
 DIBS_SHARE = 0.25
 """Of the steps that DiBS takes on its own: its particles are starting points here, not the result."""
@@ -43,8 +47,12 @@ EXACT_UP_TO = 14
 """Nodes up to which the exact posterior takes seconds."""
 EXACT_SLOW_UP_TO = 10
 """The same for a model whose families take milliseconds, because their evidence has no compiled table."""
+EXACT_NUMERICAL_UP_TO = 6
+"""The same where evidence is integrated numerically."""
 TIME_LIMIT = 120.0
 """Seconds that chains run if nobody sets a limit."""
+NUMERICAL_TIME_LIMIT = 600.0
+"""The same where evidence is integrated numerically."""
 SEARCHES = 4
 """Starting points by greedy search, one for each ensemble of chains."""
 
@@ -55,9 +63,9 @@ def auto(
     progress: bool | None = None, checkpoint: Sections | None = None,
     callback: Callable[[Any], None] | None = None, every: int | None = None, **options: Any,
 ) -> Posterior:  # fmt: skip
-    """The posterior over graphs by MCMC; by DiBS alone where families have no closed-form evidence.
+    """The posterior over graphs by MCMC; by DiBS alone where the prior does not decompose.
 
-    `draws` is the number of graphs kept. `start` says where the chains start: "empty" (default), "random", "ges"
+    `draws` is the number of graphs kept. `start` says where the chains start: "empty", "random", "ges", "additive"
     (`starting_graphs`) or "dibs", at so many `particles`; `effort` how long they run; the clock holds for all.
     `callback` sees a `Snapshot` after `every` steps of DiBS, and a `ChainSnapshot` after every batch of the chains.
     """
@@ -67,16 +75,15 @@ def auto(
         "particles": particles, "seed": seed, "method": "auto", "progress": progress, "checkpoint": checkpoint,
         "callback": callback, "every": every,
     }  # fmt: skip
-    if not (model.has_evidence and prior.components(d)):
-        what = f"model {model.name!r} has no closed-form evidence"
-        if model.has_evidence:
-            what = f"prior {prior.name!r} does not decompose by column"
+    if not prior.components(d):
+        what = f"prior {prior.name!r} does not decompose by column"
         settings = default_settings(model, d, rows, **({} if steps is None else {"steps": steps}), **options)
         post = infer(data, model, prior, settings, clock=clock, **common)
         also = f" {post.record.verdict.text}" if post.record.verdict is not None else ""
         return post.with_record(verdict=Verdict(f"DiBS alone, without chains: the {what}.{also}"))
     own = [*options, *([] if steps is None else ["steps"])]  # options of DiBS
-    start = _checked(start) if start is not None else "dibs" if own else "empty"
+    usual_start = "empty" if model.has_compiled_evidence else "additive"
+    start = _checked(start) if start is not None else "dibs" if own else usual_start
     key_chains, key_theta, key_start = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), 3)
     made: dict[str, Any] = {"start": start}
     if start == "dibs":
@@ -90,17 +97,26 @@ def auto(
             raise InputError(f"{own[0]} is an option of DiBS, and the chains start from {start!r}: set start='dibs'")
         graphs = starting_graphs(start, data, prior, key_start, clock.until(START_TIME))
     stats = model.summarise(data)
-    found = refine(
-        graphs, model, prior, stats, key_chains, rows=rows, draws=draws, effort=effort, clock=clock,
-        progress=progress, checkpoint=checkpoint, callback=callback,
-    )  # fmt: skip
+    run: dict[str, Any] = {
+        "rows": rows, "draws": draws, "effort": effort, "clock": clock, "progress": progress,
+        "checkpoint": checkpoint, "callback": callback,
+    }  # fmt: skip
+    scored = model if model.has_evidence else integrated(model, stats, seed, checkpoint)
+    if isinstance(scored, Integrated):
+        found = refine_numerically(graphs, scored, prior, key_chains, **run)
+        errors = scored.edge_errors(found.graphs)
+        made |= {"evidence_error": float(errors.max()), "families": len(scored.evidence.known)}
+        also, fine = " " + evidence_verdict(errors, data.names), bool(errors.max() <= LARGEST_ERROR)
+    else:
+        found, also, fine = refine(graphs, scored, prior, stats, key_chains, **run), "", True
     record = RunRecord(
         "auto",
         Sampling(chain_lengths=found.chain_lengths),
         ChainDiagnostics(**found.diagnostics._asdict(), **found.measured, **made),
-        Verdict(found.diagnostics.verdict(_worst_edge(found, data.names)), found.diagnostics.trusted),
+        Verdict(found.diagnostics.verdict(_worst_edge(found, data.names)) + also, found.diagnostics.trusted and fine),
     )
-    return posterior_of_draws(found.graphs, data.names, model, prior, stats, key_theta, record, found.marginals)
+    post = posterior_of_draws(found.graphs, data.names, scored, prior, stats, key_theta, record, found.marginals)
+    return replace(post, model=model)
 
 
 def _worst_edge(found: Refined, names: tuple[str, ...]) -> str:
@@ -117,11 +133,15 @@ def _checked(start: str) -> Start:
 
 
 def starting_graphs(start: Start, data: Dataset, prior: GraphPrior, key: Key, clock: Clock) -> Graphs:
-    """DAGs to start the chains from: the empty one, draws of the prior ("random"), or members of the equivalence
-    classes that greedy search finds in the rows and in resamples of them ("ges", as many as fit into the clock's time).
+    """DAGs to start the chains from: the empty one, draws of the prior ("random"), draws of short chains of the
+    additive model ("additive"), or members of the equivalence classes that greedy search finds in the rows and in
+    resamples of them ("ges", as many as fit into the clock's time).
     They have the edges that are known to be there, and none that is known not to be."""
     d, known = data.nodes, prior.constraints
     rng = generator(key)
+    if start == "additive":
+        empty = starting_graphs("empty", data, prior, key, clock)
+        return additive_start(data, prior, empty, key, clock)
     if start == "random":
         return np.stack([np.asarray(prior.sample(k, d), dtype=np.bool_) for k in jax.random.split(key, SEARCHES)])
     out: list[Graph] = []
@@ -143,13 +163,14 @@ def exact_seconds(d: int) -> float:
 def draws_of_exact(problem: Problem, draws: int) -> Posterior:
     """Return independent draws of the exact posterior, with exact edge probabilities."""
     data, model, seed = problem.data, problem.model, problem.seed
-    exact = Exact(draws).run(problem)
-    graphs = exact.sample(draws, seed) if exact.record.sampling.exhaustive else exact.graphs
+    exact = Exact(draws, parameters=not model.has_evidence).run(problem)
     record = RunRecord("auto", diagnostics=exact.record.diagnostics, verdict=exact.record.verdict)
+    if not model.has_evidence:  # the parameters came with the evidence
+        return replace(exact, record=record.with_sampling(sample=True, collapsed=True))
+    graphs = exact.sample(draws, seed) if exact.record.sampling.exhaustive else exact.graphs
     key = jax.random.fold_in(key_from_seed(seed), 1)
-    drawn = posterior_of_draws(
-        graphs, data.names, model, problem.prior, model.summarise(data), key, record, exact.marginals
-    )
+    stats = model.summarise(data)
+    drawn = posterior_of_draws(graphs, data.names, model, problem.prior, stats, key, record, exact.marginals)
     changed = ("graphs", "log_weights", "theta", "log_joint", "record")
     return replace(exact, **{name: getattr(drawn, name) for name in changed})
 
@@ -158,8 +179,9 @@ def draws_of_exact(problem: Problem, draws: int) -> Posterior:
 class Auto(Method):
     """The default: the exact posterior on few nodes, and on more tempered chains that sample it and judge themselves.
 
-    For models with closed-form evidence and priors that decompose by node. For others it is DiBS, and the verdict says
-    so. On few nodes (`EXACT_UP_TO`, `EXACT_SLOW_UP_TO`) chains run if `precision`, `max_moves`, `ensembles`, `start` or
+    For priors that decompose by node; for others it is DiBS, and the verdict says so. Models without closed-form
+    evidence have it integrated numerically, and the verdict has the error of that, too. On few nodes (`EXACT_UP_TO`,
+    `EXACT_SLOW_UP_TO`, `EXACT_NUMERICAL_UP_TO`) chains run if `precision`, `max_moves`, `ensembles`, `start` or
     an option of DiBS is set, if the run is watched (`every`), or if the time limit is too short for the exact
     posterior.
 
@@ -174,10 +196,11 @@ class Auto(Method):
     ensembles
         Number of independent ensembles of tempered chains, whose agreement is tested.
     start
-        Where the chains start: "empty", "random" (draws of the prior), "ges" (greedy search) or "dibs". None means
-        "empty", or "dibs" where `dibs` changes a setting.
+        Where the chains start: "empty", "random" (draws of the prior), "ges" (greedy search), "additive" (short chains
+        of the additive model) or "dibs". None means "dibs" where `dibs` changes a setting, otherwise "empty", or
+        "additive" for models whose families take milliseconds.
     dibs
-        Options of DiBS, where the chains start from it or where the model has no closed-form evidence.
+        Options of DiBS, where the chains start from it or where the prior does not decompose.
 
     >>> import dagpost as dp
     >>> data = dp.simulate(nodes=4, observations=50, seed=0).train
@@ -223,19 +246,19 @@ class Auto(Method):
         return Effort(self.precision, self.max_moves, self.ensembles)
 
     def graphs_kept(self, model: Model) -> int:
-        return self.draws if model.has_evidence else self.dibs.particles
+        return self.draws
 
     def compile_seconds(self, problem: Problem) -> int:
         return 20 if self.is_exact(problem) else 90
 
     def samples_by_chains(self, problem: Problem) -> bool:
         """Return whether chains are the way."""
-        has_families = problem.model.has_evidence and bool(problem.prior.components(problem.data.nodes))
-        return has_families and not self.is_exact(problem)
+        return bool(problem.prior.components(problem.data.nodes)) and not self.is_exact(problem)
 
     def default_time_limit(self, problem: Problem) -> float | None:
         stops = (self.precision, self.max_moves) != (Effort.precision, Effort.max_moves)
-        return TIME_LIMIT if self.samples_by_chains(problem) and not stops else None
+        limit = TIME_LIMIT if problem.model.has_evidence else NUMERICAL_TIME_LIMIT
+        return limit if self.samples_by_chains(problem) and not stops else None
 
     def plan(self, problem: Problem) -> str:
         d = problem.data.nodes
@@ -253,9 +276,9 @@ class Auto(Method):
         """Return whether the exact posterior is the way: few nodes, and nothing asks for chains."""
         model, prior, d = problem.model, problem.prior, problem.data.nodes
         of_chains = (self.start, self.effort(), self.dibs.changes(), problem.every)
+        most = EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO
         return bool(
-            model.has_evidence
-            and d <= (EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO)
+            d <= (most if model.has_evidence else EXACT_NUMERICAL_UP_TO)
             and prior.components(d)
             and of_chains == (None, Effort(), {}, None)
             and problem.clock.left > exact_seconds(d) * len(prior.components(d))

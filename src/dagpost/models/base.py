@@ -30,6 +30,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
+from dagpost.models.numerical import FamilyEvidence, LaplaceEvidence
 from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
 
 
@@ -289,6 +290,18 @@ class Model(abc.ABC):
         """
         before, after = (self.summarise(part) for part in (known, known.followed_by(new)))
         return self.log_evidence_of(graphs, after) - self.log_evidence_of(graphs, before)
+
+    def numerical_evidence(self, stats: Statistics, seed: int = 0) -> FamilyEvidence:
+        """Return the evidence of families by numerical integration, for a model without a closed form.
+
+        Parameters
+        ----------
+        stats
+            Statistics from `summarise`.
+        seed
+            Seed of the estimates.
+        """
+        return LaplaceEvidence(self, stats, seed)
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:
         """Return an exact draw of `theta | G, D`; entries of absent edges are 0."""

@@ -52,7 +52,7 @@ class Search(NamedTuple):
     """How much work an estimate takes."""
 
     starts: int  # draws of the prior that are compared
-    fits: np.ndarray  # fits continued in each stage
+    fits: np.ndarray  # fits continued in each stage; those of the last are the candidates for modes
     iterations: np.ndarray  # of each fit in each stage
     modes: int  # of the proposal
     samples: int  # of importance sampling
@@ -281,7 +281,7 @@ def _optimise(inputs, y, u, net, work, iterations, damping):
 
 @njit(nogil=True)
 def _find_modes(inputs, y, net, starts, warm, search, work):
-    """Return the best points found, (modes, k), and their log joint densities; `warm` are further starts."""
+    """Return the best points found, (last fits, k), and their log joint densities; `warm` are further starts."""
     k = starts.shape[1]
     values = np.empty(len(starts))
     for s in range(len(starts)):
@@ -301,7 +301,7 @@ def _find_modes(inputs, y, net, starts, warm, search, work):
                 inputs, y, points[r], net, work, search.iterations[stage], damping[r]
             )  # fmt: skip
         ranked[:going] = ranked[:going][np.argsort(-density[ranked[:going]])]
-    best = ranked[: min(search.modes, count)]
+    best = ranked[: min(search.fits[-1], count)]
     return points[best], density[best]
 
 
@@ -346,22 +346,38 @@ def _distances(point, centre, factor, orders, wanted, q, h, parts, prefix, out):
 
 
 @njit(nogil=True)
+def _proposal(inputs, y, net, starts, warm, search, work):
+    """Return the modes with most mass by Laplace's formula: points, Cholesky factors of H, halves of log|H|, and the
+    logs of their masses, up to a constant. Modes with the same mass are images of each other, and one is enough."""
+    points, densities = _find_modes(inputs, y, net, starts, warm, search, work)
+    count, k = points.shape
+    factors, half_logs = np.empty((count, k, k)), np.empty(count)
+    for m in range(count):
+        _log_joint(inputs, y, points[m], net, work)
+        _differentiate(inputs, y, points[m], net, work)
+        factors[m] = work.curvature
+        half_logs[m] = 0.5 * _cholesky(factors[m], k)
+    masses = densities - half_logs
+    chosen = np.empty(count, np.int64)
+    size = 0
+    for m in np.argsort(-masses):
+        new = size == 0 or abs(masses[m] - masses[chosen[size - 1]]) > 1e-3
+        if new and size < search.modes:
+            chosen[size] = m
+            size += 1
+    kept = chosen[:size]
+    return points[kept], factors[kept], half_logs[kept], masses[kept]
+
+
+@njit(nogil=True)
 def family_samples(inputs, y, net, starts, warm, search, tables):
     """Return draws of U, (samples, k), the logs of their importance weights, and the best mode."""
     q, n = inputs.shape
     h, samples = net.hidden, search.samples
     k = q * h
     work = _work(q, n, net)
-    modes, densities = _find_modes(inputs, y, net, starts, warm, search, work)
+    modes, factors, half_logs, masses = _proposal(inputs, y, net, starts, warm, search, work)
     size = len(modes)
-    factors = np.empty((size, k, k))
-    half_logs, masses = np.empty(size), np.empty(size)
-    for m in range(size):
-        _log_joint(inputs, y, modes[m], net, work)
-        _differentiate(inputs, y, modes[m], net, work)
-        factors[m] = work.curvature
-        half_logs[m] = 0.5 * _cholesky(factors[m], k)
-        masses[m] = densities[m] - half_logs[m]  # Laplace, up to a constant
     shares = np.exp(masses - masses.max())
     shares = 0.9 * shares / shares.sum() + 0.1 / size
     # images of other modes that are near enough to add to the density of the proposal at draws around mode m
@@ -409,3 +425,17 @@ def log_mean_weight(logs):
     weights = np.exp(logs - top)
     first, second = weights.sum(), (weights * weights).sum()
     return top + np.log(first / len(logs)), np.sqrt(max(second / first**2 - 1.0 / len(logs), 0.0))
+
+
+@njit(nogil=True)
+def second_layers(inputs, y, draws, normals, net):
+    """Return a draw of the second layer given each first one, `N(ŵ, A⁻¹)`."""
+    work, m = _work(inputs.shape[0], inputs.shape[1], net), net.hidden + net.bias
+    out = np.empty((len(draws), m))
+    for s in range(len(draws)):
+        _log_joint(inputs, y, draws[s], net, work)
+        out[s] = normals[s]
+        _backward(work.gram, m, out[s])
+        for a in range(m):
+            out[s, a] += work.weights[a]
+    return out

@@ -11,11 +11,23 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from dagpost.errors import InputError, nearest, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.gaussian import Noise, log_normal
+from dagpost.models.mlp_evidence import (
+    ACTIVATIONS as COMPILED,
+)
+from dagpost.models.mlp_evidence import (
+    Network,
+    Search,
+    family_samples,
+    log_mean_weight,
+    random_tables,
+    second_layers,
+)
+from dagpost.models.numerical import Estimate, FamilyEvidence, resample
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -33,6 +45,10 @@ class MlpTheta(NamedTuple):
     weights: tuple[Any, ...]  # (d, width of layer l, width of layer l + 1)
     biases: tuple[Any, ...]  # (d, width of layer l + 1); () without biases
     log_variance: Any  # (d,), or None with fixed noise
+
+
+MOST_HIDDEN = 6
+"""Hidden units whose orders can be summed over."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +130,12 @@ class MlpGaussian(Model):
             out = out + jnp.sum(log_normal(leaf, spread))
         return out + self.noise.log_prior(theta_j.log_variance) if self.noise.learned else out
 
+    def numerical_evidence(self, stats: Statistics, seed: int = 0) -> FamilyEvidence:
+        """Return compiled estimates for one hidden layer of up to 6 units and known noise; else those of any model."""
+        if len(self.hidden) == 1 and self.hidden[0] <= MOST_HIDDEN and self.noise_variance is not None:
+            return MlpEvidence(self, stats, seed)
+        return super().numerical_evidence(stats, seed)
+
     def sample_theta(self, key: Key, d: int) -> MlpTheta:
         key_weights, key_biases, key_noise = jax.random.split(key, 3)
         widths = (d, *self.hidden, 1)
@@ -137,3 +159,88 @@ class MlpGaussian(Model):
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
         return self.network(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
+
+
+SEARCHES = (
+    Search(128, np.array([10, 6, 6]), np.array([6, 10, 25]), 4, 192),
+    Search(512, np.array([32, 16, 16]), np.array([8, 15, 50]), 8, 2000),
+)
+"""By effort: quick and careful."""
+
+
+class MlpEvidence(FamilyEvidence):
+    """Evidence of networks with one hidden layer, by the compiled code of `mlp_evidence.py`.
+
+    The fit of a family also starts from that of the family without its weakest parent, the weights of the new input
+    being 0, so that more parents never fit worse. Parents are ranked by their evidence as single parents.
+    """
+
+    def __init__(self, model: MlpGaussian, stats: Statistics, seed: int = 0):
+        values = np.asarray(stats.shared.values, dtype=np.float64)
+        super().__init__(values.shape[1])
+        hidden = model.hidden[0]
+        assert model.noise_variance is not None
+        self.network = Network(
+            hidden, COMPILED.index(model.activation), int(model.bias), model.weight_scale**2, model.noise_variance
+        )
+        rng = np.random.default_rng([seed, 17])
+        self.tables = tuple(random_tables(search, self.d, hidden, rng) for search in SEARCHES)
+        self.modes: dict[tuple[int, bytes], np.ndarray] = {}
+        # inputs of every node: all columns, then 1, over the rows without an intervention on it
+        observed = np.asarray(stats.node.observed) > 0
+        distinct: dict[bytes, np.ndarray] = {}
+        for rows in observed:
+            if rows.tobytes() not in distinct:
+                distinct[rows.tobytes()] = np.vstack([values[rows].T, np.ones((1, rows.sum()))])
+        self.inputs = [distinct[rows.tobytes()] for rows in observed]
+
+    def _samples(self, node: int, parents: Bool[np.ndarray, " d"], effort: int):
+        """Return the inputs of a family, draws of the first layer, and the logs of their importance weights."""
+        search, tables, hidden = SEARCHES[effort], self.tables[effort], self.network.hidden
+        columns = [*np.flatnonzero(parents).tolist(), *([self.d] if self.network.bias else [])]
+        if columns:
+            inputs = np.ascontiguousarray(self.inputs[node][columns])
+        else:  # one input that is always 0
+            columns, inputs = [self.d], np.zeros((1, self.inputs[node].shape[1]))
+        scale = np.sqrt(self.network.prior_variance)
+        starts = scale * tables.starts[:, columns].reshape(len(tables.starts), -1)
+        warm = self._warm_start(node, parents, columns)
+        draws, logs, mode = family_samples(
+            inputs, self.inputs[node][node], self.network, starts, warm, search, tables
+        )  # fmt: skip
+        self.modes[node, parents.tobytes()] = mode.reshape(len(columns), hidden)
+        return inputs, columns, draws, logs
+
+    def _warm_start(self, node: int, parents: Bool[np.ndarray, " d"], columns: list[int]) -> np.ndarray:
+        """Return the mode of the family without its weakest parent, with weights 0 for it; none with few parents."""
+        present = np.flatnonzero(parents)
+        size = len(columns) * self.network.hidden
+        if len(present) < 2:
+            return np.empty((0, size))
+        weakest = min(present, key=lambda i: self.estimate(node, np.arange(self.d) == i).log_evidence)
+        fewer = parents.copy()
+        fewer[weakest] = False
+        self.estimate(node, fewer)
+        key = (node, fewer.tobytes())
+        if key not in self.modes:  # the estimate came from a checkpoint
+            self.compute(node, fewer, 0)
+        return np.insert(self.modes[key], columns.index(int(weakest)), 0.0, axis=0).reshape(1, size)
+
+    def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
+        *_, logs = self._samples(node, parents, effort)
+        value, error = log_mean_weight(logs)
+        return Estimate(float(value), float(error), effort)
+
+    def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> MlpTheta:
+        parents = np.asarray(parents, dtype=np.bool_)
+        effort = self.estimate(node, parents).effort
+        inputs, columns, draws, logs = self._samples(node, parents, effort)
+        rng = np.random.default_rng([seed, node])
+        first = draws[resample(logs, count, rng)]
+        hidden, bias = self.network.hidden, self.network.bias
+        normals = rng.standard_normal((count, hidden + bias))
+        second = second_layers(inputs, self.inputs[node][node], first, normals, self.network)
+        layer = np.zeros((count, self.d + 1, hidden))
+        layer[:, columns] = first.reshape(count, len(columns), hidden)
+        weights = (np.where(parents[:, None], layer[:, : self.d], 0.0), second[:, :hidden, None])
+        return MlpTheta(weights, (layer[:, self.d], second[:, hidden:]) if bias else (), None)

@@ -105,8 +105,8 @@ SAMPLES = (512, 8192)
 MODES = 4
 """Modes in the proposal."""
 AHEAD = 32
-"""Families estimated in one call on an accelerator: the one asked for, and those that differ from it by one parent. A CPU
-gains nothing from large batches, and does what it is asked."""
+"""Families estimated in one call on an accelerator: the one asked for, and those that differ from it by one parent.
+On a CPU large batches gain nothing."""
 DEGREES = 6.0
 """Degrees of freedom of the proposal."""
 STEPS, RATE = 200, 0.1
@@ -218,6 +218,8 @@ class LaplaceEvidence(FamilyEvidence):
             return tuple(np.asarray(part)[: len(nodes)] for part in found)
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
+        if self.size == 0:
+            return Estimate(self._without_parameters(node, parents), 0.0, CAREFUL)
         batch = [parents]
         if effort == QUICK and self.batch > 1:  # a chain is likely to ask for families that differ by one parent
             for i in np.random.default_rng(self.seed).permutation(self.d):
@@ -230,6 +232,12 @@ class LaplaceEvidence(FamilyEvidence):
         for other, estimate in zip(batch[1:], found[1:]):
             self.known.setdefault((node, other.tobytes()), estimate)
         return found[0]
+
+    def _without_parameters(self, node: int, parents: Bool[np.ndarray, " d"]) -> float:
+        """Return the score of a model without parameters, which is its evidence."""
+        stats_j = type(self.stats)(self.stats.shared, jax.tree.map(lambda leaf: leaf[node], self.stats.node))
+        with jax.enable_x64(True):
+            return float(self.model.log_family(jnp.asarray(parents, dtype=float), (), stats_j))
 
     def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> Theta:
         _, _, draws, logs = (part[0] for part in self._run([node], parents[None], CAREFUL))

@@ -65,6 +65,9 @@ class ChainDiagnostics(Diagnostics):
         Where the chains started.
     particles, steps
         Of DiBS, where they started from it.
+    evidence_error, families
+        Where evidence is integrated numerically: largest standard error of an edge probability that comes from it, and
+        number of families estimated.
     """
 
     rhat: float
@@ -83,6 +86,8 @@ class ChainDiagnostics(Diagnostics):
     start: str = "dibs"
     particles: int | None = None
     steps: int | None = None
+    evidence_error: float | None = None
+    families: int | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dagpost._util.environment import cached_by_value
 from dagpost._util.numerics import generator
 from dagpost.graphs.dags import InDegreeLayers
 from dagpost.priors.constraints import Constraints
-from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph
+from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, SoftGraph
 
 
 class ColumnTable(NamedTuple):
@@ -42,6 +42,13 @@ class ColumnTable(NamedTuple):
     uncounted: Bool[np.ndarray, "d d"] | None = None
     required: Bool[np.ndarray, "d d"] | None = None
     most: int | None = None
+
+    def log_column(self, node: int, parents: Nodes, counted: int) -> float:
+        """Return the log factor of a node with these parents, `counted` of which count."""
+        required = () if self.required is None else np.flatnonzero(self.required[:, node])
+        if not np.isin(required, parents).all() or (self.most is not None and len(parents) > self.most):
+            return -np.inf
+        return float(self.by_count[node, counted] + self.by_edge[parents, node].sum())
 
 
 class Component(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -23,12 +24,16 @@ from dagpost.inference.exact.posterior import ExactPosterior, Listing, Summation
 from dagpost.inference.exact.sampling import most_probable_graph
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
+from dagpost.models.integrated import LARGEST_ERROR, Integrated, evidence_verdict
+from dagpost.models.numerical import CAREFUL
 from dagpost.posterior import log_joint_of, log_prior_of
 from dagpost.posterior.records import ExactDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
 
 ENUMERATE_UP_TO = 5
 LARGEST = 20
+LEAST_PROBABLE = 1e-3
+"""Posterior probability of a family from which on its numerical evidence is estimated carefully."""
 NEGLIGIBLE = 1e-12
 """Posterior share of a component of the prior that is left out."""
 ALGORITHMS = ("auto", "enumerate", "layers")
@@ -40,7 +45,8 @@ _dags = lru_cache(maxsize=4)(all_dags)
 class Exact(Method):
     """The exact posterior over DAGs: all of them up to five nodes, dynamic programming over layers beyond.
 
-    For models with closed-form evidence, up to about 16 nodes on a machine of today.
+    Up to about 16 nodes on a machine of today; where evidence is integrated numerically, up to about 8, and the verdict
+    says how far its errors reach.
 
     Parameters
     ----------
@@ -75,22 +81,38 @@ class Exact(Method):
 
     def run(self, problem: Problem) -> ExactPosterior:
         data, model, prior, seed = problem.data, problem.model, problem.prior, problem.seed
-        if not model.has_evidence:
-            raise InputError(
-                f"the model {model.name!r} has no closed-form evidence, which an exact posterior needs: "
-                "use dp.fit with method='dibs'"
-            )
         algorithm = self.algorithm
         if algorithm == "auto":
             algorithm = "enumerate" if data.nodes <= ENUMERATE_UP_TO else "layers"
         if algorithm == "layers":
             _check_memory(data.nodes, self.memory_limit)
         stats = model.summarise(data)
-        if algorithm == "enumerate":
-            result = _by_enumeration(data, model, prior, stats)
-        else:
-            result = _by_layers(data, model, prior, stats, self.draws, seed, problem.progress)
-        return _with_parameters(result, stats, self.draws, seed) if self.parameters else result
+
+        def summed(model: Model) -> ExactPosterior:
+            if algorithm == "enumerate":
+                return _by_enumeration(data, model, prior, stats)
+            return _by_layers(data, model, prior, stats, self.draws, seed, problem.progress)
+
+        result = summed(model) if model.has_evidence else _by_integration(Integrated(model, stats, seed), summed, seed)
+        result = _with_parameters(result, stats, self.draws, seed) if self.parameters else result
+        return replace(result, model=model)
+
+
+def _by_integration(model: Integrated, summed: Callable[[Model], ExactPosterior], seed: int) -> ExactPosterior:
+    """Return the sum over all DAGs with numerical evidence, estimated again where the posterior rests on it."""
+    while True:
+        result = summed(model)
+        probabilities = result.parent_probabilities
+        assert probabilities is not None
+        likely = np.argwhere(probabilities >= LEAST_PROBABLE)
+        families = [(int(j), members(model.evidence.d)[subset]) for j, subset in likely]
+        rough = [(j, row) for j, row in families if model.evidence.estimate(j, row).effort < CAREFUL]
+        if not rough:
+            errors = model.edge_errors(result.sample(1000, seed))
+            names = result.names
+            text = f"exact: a sum over all DAGs on {len(names)} nodes. {evidence_verdict(errors, names)}"
+            return result.with_record(verdict=Verdict(text, bool(errors.max() <= LARGEST_ERROR)))
+        model.improve(rough)
 
 
 def _verdict(d: int) -> Verdict:

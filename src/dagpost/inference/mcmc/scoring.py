@@ -249,12 +249,17 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         most, reference, tilts, weights, compiled,
     )  # fmt: skip
 
+    tabulated = first.column_table(d)
+
     def in_python(node: int, words: np.ndarray) -> Score:
         parents = members(words, d)
         counted = sum(columns.uncounted is None or not columns.uncounted[i, node] for i in parents)
-        with jax.enable_x64(True):
-            column = jnp.zeros(d).at[parents].set(1.0)
-            log_prior = float(first.log_column(column, node))
+        if tabulated is not None:
+            log_prior = tabulated.log_column(node, parents, counted)
+        else:
+            with jax.enable_x64(True):
+                column = jnp.zeros(d).at[parents].set(1.0)
+                log_prior = float(first.log_column(column, node))
         if log_prior == -np.inf:
             return -np.inf, counted
         return model.log_evidence(node, parents, stats) + log_prior - reference * counted, counted

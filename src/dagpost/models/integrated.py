@@ -1,0 +1,141 @@
+"""A model whose parameters are integrated out numerically, so that everything for closed forms works with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dagpost.errors import printable
+from dagpost.models.base import Model, Statistics
+from dagpost.models.numerical import CAREFUL, QUICK, FamilyEvidence
+from dagpost.typing import Graphs, Key, Nodes, Scalar, SoftColumn, Theta
+
+LARGEST_ERROR = 0.05
+"""Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted."""
+
+
+class Integrated(Model):
+    """A model together with the numerical evidence of one data set.
+
+    Parameters
+    ----------
+    model
+        The model; it stays available as `model`.
+    stats
+        Its statistics of the data.
+    seed
+        Seed of the estimates.
+    """
+
+    has_evidence: ClassVar[bool] = True
+    traceable: ClassVar[bool] = False
+
+    def __init__(self, model: Model, stats: Statistics, seed: int = 0):
+        self.model, self.stats = model, stats
+        self.evidence: FamilyEvidence = model.numerical_evidence(stats, seed)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.model.name
+
+    @property
+    def has_parameters(self) -> bool:  # type: ignore[override]
+        return self.model.has_parameters
+
+    @property
+    def theta_axes(self) -> Any:
+        return self.model.theta_axes
+
+    def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
+        return self.model.log_conditional(g_j, theta_j, stats_j)
+
+    def log_parameter_prior(self, g_j: SoftColumn, theta_j: Theta) -> Scalar:
+        return self.model.log_parameter_prior(g_j, theta_j)
+
+    def log_evidence(self, j: int, parents: Nodes, stats: Statistics) -> float:
+        row = np.zeros(self.evidence.d, dtype=np.bool_)
+        row[np.asarray(parents, dtype=np.int64)] = True
+        return self.evidence.estimate(j, row).log_evidence
+
+    def log_evidences(
+        self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics
+    ) -> Float[np.ndarray, " n"]:
+        return np.array([found.log_evidence for found in self.evidence.estimates(nodes, parents)])
+
+    def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> Theta:
+        """Return a draw of `theta | G, D` for each graph, family by family, resampled by importance weight."""
+        seed = int(np.asarray(jax.random.key_data(keys[0])).ravel()[-1])
+        d, out = graphs.shape[-1], None
+        for j in range(d):
+            columns, where = np.unique(graphs[:, :, j], axis=0, return_inverse=True)
+            where = where.reshape(-1)
+            for c, column in enumerate(columns):
+                members = np.flatnonzero(where == c)
+                drawn = self.evidence.draw(j, column, len(members), seed)
+                if out is None:
+                    out = jax.tree.map(
+                        lambda leaf, axis: np.zeros((len(graphs), *np.insert(leaf.shape[1:], axis, d))),
+                        drawn, jax.tree.broadcast(self.theta_axes, drawn),
+                    )  # fmt: skip
+                jax.tree.map(
+                    lambda whole, part, axis, j=j, members=members: _put(whole, part, axis, members, j),
+                    out, drawn, jax.tree.broadcast(self.theta_axes, drawn),
+                )  # fmt: skip
+        return out
+
+    # ---- how much the evidence itself may be off
+
+    def rough_families(self, graphs: Graphs, share: float) -> list[tuple[int, Bool[np.ndarray, " d"]]]:
+        """Return the families in at least this share of the graphs that were estimated quickly."""
+        out = []
+        for j, column, count in _families(graphs):
+            if count >= share * len(graphs) and self.evidence.estimate(j, column).effort < CAREFUL:
+                out.append((j, column))
+        return out
+
+    def improve(self, families: Iterable[tuple[int, Bool[np.ndarray, " d"]]]) -> None:
+        """Estimate these families with more effort."""
+        nodes, columns = zip(*families)
+        self.evidence.estimates(np.array(nodes), np.stack(columns), CAREFUL)
+
+    def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:
+        """Return the standard error of every edge probability that comes from the errors of the evidence.
+
+        The graphs are reweighted as if every family's log evidence were off by a normal error of its own size.
+        """
+        rng = np.random.default_rng(0)
+        m, d = graphs.shape[:2]
+        logs = np.zeros((repeats, m))
+        for j in range(d):
+            columns, where = np.unique(graphs[:, :, j], axis=0, return_inverse=True)
+            errors = np.array([self.evidence.estimate(j, column, QUICK).error for column in columns])
+            logs += (rng.standard_normal((repeats, len(columns))) * errors)[:, where.reshape(-1)]
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        return np.einsum("rm,mij->rij", weights, graphs.astype(float)).std(axis=0)
+
+
+def _put(whole: np.ndarray, part: np.ndarray, axis: int, members: np.ndarray, j: int) -> None:
+    """Write the parameters of node j to those members."""
+    np.moveaxis(whole, axis + 1, 0)[j, members] = part
+
+
+def _families(graphs: Graphs) -> Iterable[tuple[int, Bool[np.ndarray, " d"], int]]:
+    """Iterate over the distinct families of the graphs: node, parents and number of graphs."""
+    for j in range(graphs.shape[-1]):
+        columns, counts = np.unique(graphs[:, :, j], axis=0, return_counts=True)
+        for column, count in zip(columns, counts):
+            yield j, column, int(count)
+
+
+def evidence_verdict(errors: Float[np.ndarray, "d d"], names: tuple[str, ...]) -> str:
+    """Return a sentence on how much the errors of the evidence matter."""
+    i, j = np.unravel_index(errors.argmax(), errors.shape)
+    return (
+        "The evidence of families is estimated, and its errors may move edge probabilities by "
+        f"±{2 * errors.max():.3f}, most at {printable(names[i])} -> {printable(names[j])}."
+    )
