@@ -21,7 +21,7 @@ from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.models import Additive, Model, Statistics
-from dagpost.models.integrated import Integrated
+from dagpost.models.integrated import Integrated, common_families
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 
@@ -79,7 +79,7 @@ def refine_numerically(
             graphs, model, prior, model.stats, keys[stage], rows=rows, draws=200, clock=part, progress=progress,
             effort=Effort(precision=0.05, max_moves=STAGE_MOVES * d), callback=save,
         )  # fmt: skip
-        rough = model.rough_families(found.graphs, LEAST_SHARE)
+        rough = model.rough_families(common_families(found.graphs, LEAST_SHARE))
         graphs = found.graphs[:: max(1, len(found.graphs) // 32)]
         if not rough or clock.expired:
             break

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import jax
@@ -11,9 +13,13 @@ from jaxtyping import Bool, Float, Int
 
 from dagpost.errors import printable
 from dagpost.models.base import Model, Statistics
-from dagpost.models.numerical import CAREFUL, QUICK, FamilyEvidence
+from dagpost.models.numerical import MOST, QUICK, FamilyEvidence
 from dagpost.typing import Graphs, Key, Nodes, Scalar, SoftColumn, Theta
 
+Family = tuple[int, Bool[np.ndarray, " d"]]
+"""A node and its parents."""
+ACCURATE = 0.1
+"""Standard error of a log evidence that is good enough."""
 LARGEST_ERROR = 0.05
 """Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted."""
 
@@ -89,18 +95,19 @@ class Integrated(Model):
 
     # ---- how much the evidence itself may be off
 
-    def rough_families(self, graphs: Graphs, share: float) -> list[tuple[int, Bool[np.ndarray, " d"]]]:
-        """Return the families in at least this share of the graphs that were estimated quickly."""
+    def rough_families(self, families: Iterable[Family]) -> list[tuple[Family, int]]:
+        """Return those of the families that are not estimated well enough, with the effort to make next."""
         out = []
-        for j, column, count in _families(graphs):
-            if count >= share * len(graphs) and self.evidence.estimate(j, column).effort < CAREFUL:
-                out.append((j, column))
+        for node, column in families:
+            found = self.evidence.estimate(node, column)
+            if found.effort == QUICK or (found.error > ACCURATE and found.effort < MOST):
+                out.append(((node, column), found.effort + 1))
         return out
 
-    def improve(self, families: Iterable[tuple[int, Bool[np.ndarray, " d"]]]) -> None:
-        """Estimate these families with more effort."""
-        nodes, columns = zip(*families)
-        self.evidence.estimates(np.array(nodes), np.stack(columns), CAREFUL)
+    def improve(self, rough: Iterable[tuple[Family, int]]) -> None:
+        """Estimate families with more effort, in parallel."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda item: self.evidence.estimate(item[0][0], item[0][1], item[1]), rough))
 
     def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:
         """Return the standard error of every edge probability that comes from the errors of the evidence.
@@ -124,12 +131,13 @@ def _put(whole: np.ndarray, part: np.ndarray, axis: int, members: np.ndarray, j:
     np.moveaxis(whole, axis + 1, 0)[j, members] = part
 
 
-def _families(graphs: Graphs) -> Iterable[tuple[int, Bool[np.ndarray, " d"], int]]:
-    """Iterate over the distinct families of the graphs: node, parents and number of graphs."""
+def common_families(graphs: Graphs, share: float) -> list[Family]:
+    """Return the families that at least this share of the graphs have."""
+    out = []
     for j in range(graphs.shape[-1]):
         columns, counts = np.unique(graphs[:, :, j], axis=0, return_counts=True)
-        for column, count in zip(columns, counts):
-            yield j, column, int(count)
+        out += [(j, column) for column, count in zip(columns, counts) if count >= share * len(graphs)]
+    return out
 
 
 def evidence_verdict(errors: Float[np.ndarray, "d d"], names: tuple[str, ...]) -> str:

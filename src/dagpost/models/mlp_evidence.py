@@ -31,6 +31,8 @@ from dagpost._util.compiled import njit
 
 DEGREES = 6.0
 """Degrees of freedom of the proposal: heavy tails, so that no weight is huge."""
+FAR = 1e7
+"""Ratio of densities beyond which an image is left out."""
 NEAR = 9.0
 """Squared distance, per dimension, beyond which an image of a mode adds nothing to the density of the proposal."""
 
@@ -382,12 +384,13 @@ def family_samples(inputs, y, net, starts, warm, search, tables):
     shares = 0.9 * shares / shares.sum() + 0.1 / size
     # images of other modes that are near enough to add to the density of the proposal at draws around mode m
     orders = tables.orders
-    near = np.ones((size, size, len(orders)), np.bool_)
+    near, reach = np.ones((size, size, len(orders)), np.bool_), np.ones((size, size), np.bool_)
     parts, prefix, distances = np.empty((h, h, k)), np.empty((h + 1, k)), np.empty(len(orders))
     for m in range(size):
         for c in range(size):
             _distances(modes[m], modes[c], factors[c], orders, near[m, c], q, h, parts, prefix, distances)
             near[m, c] = distances < NEAR * k
+            reach[m, c] = near[m, c].any()
     scale = lgamma((DEGREES + k) / 2) - lgamma(DEGREES / 2) - 0.5 * k * np.log(DEGREES * np.pi) - np.log(len(orders))
     draws, logs = np.empty((samples, k)), np.empty(samples)
     m, reached = 0, shares[0]
@@ -403,17 +406,24 @@ def family_samples(inputs, y, net, starts, warm, search, tables):
         joint, _ = _log_joint(inputs, y, draws[s], net, work)
         largest, total = -1e300, 0.0
         for c in range(size):
+            if not reach[m, c]:
+                continue
             _distances(draws[s], modes[c], factors[c], orders, near[m, c], q, h, parts, prefix, distances)
+            least = 1e300
             for o in range(len(orders)):
-                if not near[m, c, o]:
-                    continue
-                distance = distances[o]
-                value = np.log(shares[c]) + half_logs[c] - 0.5 * (DEGREES + k) * np.log1p(distance / DEGREES)
-                if value > largest:
-                    total = total * np.exp(largest - value) + 1.0
-                    largest = value
-                else:
-                    total += np.exp(value - largest)
+                if near[m, c, o] and distances[o] < least:
+                    least = distances[o]
+            # the images of this mode, relative to the nearest; those far behind it add nothing
+            images, far = 0.0, FAR ** (2.0 / (DEGREES + k)) * (DEGREES + least)
+            for o in range(len(orders)):
+                if near[m, c, o] and DEGREES + distances[o] < far:
+                    images += ((DEGREES + distances[o]) / (DEGREES + least)) ** (-0.5 * (DEGREES + k))
+            value = np.log(shares[c] * images) + half_logs[c] - 0.5 * (DEGREES + k) * np.log1p(least / DEGREES)
+            if value > largest:
+                total = total * np.exp(largest - value) + 1.0
+                largest = value
+            else:
+                total += np.exp(value - largest)
         logs[s] = joint - (largest + np.log(total) + scale)
     return draws, logs, modes[0]
 

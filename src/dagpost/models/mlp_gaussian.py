@@ -27,7 +27,7 @@ from dagpost.models.mlp_evidence import (
     random_tables,
     second_layers,
 )
-from dagpost.models.numerical import Estimate, FamilyEvidence, resample
+from dagpost.models.numerical import QUICK, Estimate, FamilyEvidence, resample
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -162,10 +162,14 @@ class MlpGaussian(Model):
 
 
 SEARCHES = (
-    Search(128, np.array([10, 6, 6]), np.array([6, 10, 25]), 4, 192),
-    Search(512, np.array([32, 16, 16]), np.array([8, 15, 50]), 8, 2000),
+    Search(96, np.array([6, 4, 4]), np.array([5, 8, 20]), 3, 64),
+    Search(512, np.array([32, 16, 16]), np.array([8, 15, 50]), 8, 1500),
+    Search(512, np.array([48, 24, 24]), np.array([8, 15, 50]), 12, 6000),
+    Search(512, np.array([64, 32, 32]), np.array([8, 15, 50]), 16, 24000),
 )
-"""By effort: quick and careful."""
+"""By effort."""
+KEPT = 256
+"""Draws of the first layer that are kept of a careful estimate."""
 
 
 class MlpEvidence(FamilyEvidence):
@@ -186,6 +190,8 @@ class MlpEvidence(FamilyEvidence):
         rng = np.random.default_rng([seed, 17])
         self.tables = tuple(random_tables(search, self.d, hidden, rng) for search in SEARCHES)
         self.modes: dict[tuple[int, bytes], np.ndarray] = {}
+        self.kept: dict[tuple[int, bytes], np.ndarray] = {}  # draws of the first layer, where effort went into them
+        self.seed = seed
         # inputs of every node: all columns, then 1, over the rows without an intervention on it
         observed = np.asarray(stats.node.observed) > 0
         distinct: dict[bytes, np.ndarray] = {}
@@ -194,14 +200,17 @@ class MlpEvidence(FamilyEvidence):
                 distinct[rows.tobytes()] = np.vstack([values[rows].T, np.ones((1, rows.sum()))])
         self.inputs = [distinct[rows.tobytes()] for rows in observed]
 
+    def _inputs(self, node: int, parents: Bool[np.ndarray, " d"]) -> tuple[np.ndarray, list[int]]:
+        """Return the inputs of a family, (q, n), and which columns they are."""
+        columns = [*np.flatnonzero(parents).tolist(), *([self.d] if self.network.bias else [])]
+        if columns:
+            return np.ascontiguousarray(self.inputs[node][columns]), columns
+        return np.zeros((1, self.inputs[node].shape[1])), [self.d]  # one input that is always 0
+
     def _samples(self, node: int, parents: Bool[np.ndarray, " d"], effort: int):
         """Return the inputs of a family, draws of the first layer, and the logs of their importance weights."""
         search, tables, hidden = SEARCHES[effort], self.tables[effort], self.network.hidden
-        columns = [*np.flatnonzero(parents).tolist(), *([self.d] if self.network.bias else [])]
-        if columns:
-            inputs = np.ascontiguousarray(self.inputs[node][columns])
-        else:  # one input that is always 0
-            columns, inputs = [self.d], np.zeros((1, self.inputs[node].shape[1]))
+        inputs, columns = self._inputs(node, parents)
         scale = np.sqrt(self.network.prior_variance)
         starts = scale * tables.starts[:, columns].reshape(len(tables.starts), -1)
         warm = self._warm_start(node, parents, columns)
@@ -227,16 +236,23 @@ class MlpEvidence(FamilyEvidence):
         return np.insert(self.modes[key], columns.index(int(weakest)), 0.0, axis=0).reshape(1, size)
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        *_, logs = self._samples(node, parents, effort)
+        _, _, draws, logs = self._samples(node, parents, effort)
         value, error = log_mean_weight(logs)
+        if effort > QUICK:
+            rng = np.random.default_rng([self.seed, node])
+            self.kept[node, parents.tobytes()] = draws[resample(logs, KEPT, rng)].astype(np.float32)
         return Estimate(float(value), float(error), effort)
 
     def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> MlpTheta:
         parents = np.asarray(parents, dtype=np.bool_)
-        effort = self.estimate(node, parents).effort
-        inputs, columns, draws, logs = self._samples(node, parents, effort)
         rng = np.random.default_rng([seed, node])
-        first = draws[resample(logs, count, rng)]
+        kept = self.kept.get((node, parents.tobytes()))
+        if kept is None:
+            inputs, columns, draws, logs = self._samples(node, parents, self.estimate(node, parents).effort)
+            first = draws[resample(logs, count, rng)]
+        else:
+            inputs, columns = self._inputs(node, parents)
+            first = rng.permutation(np.resize(rng.permutation(kept), (count, kept.shape[1]))).astype(np.float64)
         hidden, bias = self.network.hidden, self.network.bias
         normals = rng.standard_normal((count, hidden + bias))
         second = second_layers(inputs, self.inputs[node][node], first, normals, self.network)

@@ -28,8 +28,9 @@ from dagpost.typing import Theta
 if TYPE_CHECKING:
     from dagpost.models.base import Model, Statistics
 
-QUICK, CAREFUL = 0, 1
-"""Efforts of an estimate: for families that a chain passes, and for those that the posterior rests on."""
+QUICK, CAREFUL, MOST = 0, 1, 3
+"""Efforts of an estimate: for families that a chain passes, for those that the posterior rests on, and the largest, for
+those of them that are hard."""
 
 
 class Estimate(NamedTuple):
@@ -98,9 +99,9 @@ class FamilyEvidence(abc.ABC):
 
 # ---- any model, in JAX
 
-STARTS = (16, 64)
+STARTS = (16, 64, 64, 64)
 """Draws of the prior that are optimised, by effort."""
-SAMPLES = (512, 8192)
+SAMPLES = (512, 4096, 16384, 65536)
 """Importance samples, by effort."""
 MODES = 4
 """Modes in the proposal."""

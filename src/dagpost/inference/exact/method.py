@@ -25,7 +25,6 @@ from dagpost.inference.exact.sampling import most_probable_graph
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
 from dagpost.models.integrated import LARGEST_ERROR, Integrated, evidence_verdict
-from dagpost.models.numerical import CAREFUL
 from dagpost.posterior import log_joint_of, log_prior_of
 from dagpost.posterior.records import ExactDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
@@ -105,8 +104,7 @@ def _by_integration(model: Integrated, summed: Callable[[Model], ExactPosterior]
         probabilities = result.parent_probabilities
         assert probabilities is not None
         likely = np.argwhere(probabilities >= LEAST_PROBABLE)
-        families = [(int(j), members(model.evidence.d)[subset]) for j, subset in likely]
-        rough = [(j, row) for j, row in families if model.evidence.estimate(j, row).effort < CAREFUL]
+        rough = model.rough_families([(int(j), members(model.evidence.d)[subset]) for j, subset in likely])
         if not rough:
             errors = model.edge_errors(result.sample(1000, seed))
             names = result.names
