@@ -134,6 +134,9 @@ class MlpGaussian(Model):
         first, *rest = theta.weights
         return theta._replace(weights=(first * graph.T[:, :, None], *rest))
 
+    def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
+        return self.network(inputs, theta_j)
+
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return self.network(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
+        return self.node_mean(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
