@@ -87,6 +87,22 @@ class Curve:
     weights: Float[np.ndarray, " n"]
     observed: Float[np.ndarray, " m"]
 
+    def marks(self, most: int) -> Float[np.ndarray, " k"]:
+        """Return observed values of the cause between the ends of the curve, evenly chosen by rank from many.
+
+        Parameters
+        ----------
+        most
+            Largest number of values.
+
+        Returns
+        -------
+        ndarray
+            The values in increasing order.
+        """
+        inside = np.sort(self.observed[(self.observed >= self.values.min()) & (self.observed <= self.values.max())])
+        return inside[np.linspace(0, len(inside) - 1, min(most, len(inside))).astype(int)]
+
     def __repr__(self) -> str:
         what = f"{self.cause} -> {self.effect}" if self.kind == "direct" else f"{self.effect} given do({self.cause})"
         size = f"{len(self.values)} values from {self.values.min():.3g} to {self.values.max():.3g}"
