@@ -22,7 +22,7 @@ DRAWS = 100
 """Draws behind each band."""
 WIDTH, HEIGHT = 260.0, 170.0
 """Size of a drawing."""
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 254.0, 8.0, 138.0
+LEFT, RIGHT, TOP, BOTTOM = 54.0, 254.0, 8.0, 138.0
 """Frame of its curve; what is left holds the numbers and names of the axes."""
 MOST_MARKS = 60
 """Most values of the cause that are marked on its axis."""
@@ -81,10 +81,10 @@ def drawing(curve: Curve) -> str:
     band = _points(np.append(x, x[::-1]), down(np.append(curve.upper, curve.lower[::-1])))
     rug = "".join(f"M{v:.1f} {BOTTOM:g}v-5" for v in across(curve.marks(MOST_MARKS)))
     texts = (
-        (LEFT - 4, TOP + 9, "end", f"{high:.3g}"),
-        (LEFT - 4, BOTTOM, "end", f"{low:.3g}"),
-        (LEFT, BOTTOM + 13, "start", f"{first:.3g}"),
-        (RIGHT, BOTTOM + 13, "end", f"{last:.3g}"),
+        (LEFT - 4, TOP + 9, "end", _short(high)),
+        (LEFT - 4, BOTTOM, "end", _short(low)),
+        (LEFT, BOTTOM + 13, "start", _short(first)),
+        (RIGHT, BOTTOM + 13, "end", _short(last)),
         ((LEFT + RIGHT) / 2, BOTTOM + 27, "middle", label(curve.cause)),
     )
     words = "".join(f'<text x="{a:g}" y="{b:g}" text-anchor="{side}">{escape(t)}</text>' for a, b, side, t in texts)
@@ -105,6 +105,11 @@ def spoken(curve: Curve) -> str:
         f"{curve.mean[-1]:.3g} at {curve.values[-1]:.3g}; largest {curve.mean[peak]:.3g} at {curve.values[peak]:.3g}, "
         f"smallest {curve.mean[trough]:.3g} at {curve.values[trough]:.3g}"
     )
+
+
+def _short(value: float) -> str:
+    """Return a number in at most eight characters."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 99_999.5 else f"{value:.3g}" if abs(value) < 1000 else f"{value:.2g}"
 
 
 def _points(x: np.ndarray, y: np.ndarray) -> str:
