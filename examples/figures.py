@@ -25,11 +25,14 @@ def draw(folder: Path) -> None:
     history = dp.History()
     dibs = dp.fit(cells, model="bge", method="dibs", steps=400, every=5, moves=1000, callback=history)
     sampled = dp.fit(cells, model="bge", precision=0.02)
+    curved = dp.fit(cells, model="additive")
+    strongest = curved.edge_table().iloc[0]
     figures = {
         "sachs.png": dp.plot.graph(sachs),
         "heat_map.png": dp.plot.heat_map(all_conditions),
         "edge_intervals.png": dp.plot.edge_intervals(dibs, top=15),
         "effects.png": dp.plot.effects(sampled, top=6),
+        "mechanism.png": dp.plot.mechanism(curved, strongest.cause, strongest.effect),
         "evolution.png": dp.plot.evolution(history, names=dibs.names),
     }
     for name, ax in figures.items():

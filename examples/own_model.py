@@ -35,8 +35,11 @@ class LaplaceLinear(dp.Model):
     def sample_theta(self, key, d):
         return jax.random.normal(key, (d, d))
 
+    def node_mean(self, inputs, theta_j):
+        return inputs @ theta_j
+
     def sample_node(self, key, inputs, theta_j):
-        return inputs @ theta_j + self.scale * jax.random.laplace(key, (inputs.shape[0],))
+        return self.node_mean(inputs, theta_j) + self.scale * jax.random.laplace(key, (inputs.shape[0],))
 
 
 def main() -> None:

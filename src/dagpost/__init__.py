@@ -35,6 +35,7 @@ _HOMES = {
     "LinearGaussian": "models",
     "MlpGaussian": "models",
     "Model": "models",
+    "Curve": "posterior",
     "Effect": "posterior",
     "Posterior": "posterior",
     "load": "posterior",
@@ -75,6 +76,7 @@ __all__ = [
     "BGe",
     "Bootstrap",
     "Checkpoint",
+    "Curve",
     "Dataset",
     "Dibs",
     "Effect",
@@ -138,7 +140,7 @@ if TYPE_CHECKING:
     from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
     from dagpost.models import Additive, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
-    from dagpost.posterior import Effect, Posterior, load
+    from dagpost.posterior import Curve, Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report
     from dagpost.simulation import Simulation, simulate

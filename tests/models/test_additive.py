@@ -75,7 +75,7 @@ def test_draws_have_the_moments_of_the_posterior(table):
     theta = model.draw_thetas(jax.random.split(jax.random.key(0), 400), np.repeat(GRAPH[None], 400, axis=0), stats)
     with jax.enable_x64(True):
         of_node = jax.tree.map(lambda leaf: jnp.asarray(leaf[:, 2]), theta)
-        drawn = np.asarray(jax.vmap(lambda t: model.node_mean(jnp.asarray(table), None, t))(of_node))
+        drawn = np.asarray(jax.vmap(lambda t: model.node_mean(jnp.asarray(table), t))(of_node))
     z = (table - table.mean(axis=0)) / table.std(axis=0)
     block, n = model.basis(z[:, 0]), len(z)
     means, logs = [], []

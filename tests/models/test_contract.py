@@ -163,6 +163,20 @@ def test_simulated_rows(model):
     np.testing.assert_array_equal(clamped.values[:, 0], one.values[:, 0])
 
 
+def test_simulated_values_lie_around_the_mean(model):
+    """4,000 values at one point of the inputs; five standard errors."""
+    theta = model.sample_parameters(jax.random.key(1), GRAPH)
+    j = int(GRAPH.sum(axis=0).argmax())
+    axes = jax.tree.broadcast(model.theta_axes, theta)
+    theta_j = jax.tree.map(lambda leaf, axis: np.take(np.asarray(leaf), j, axis=axis), theta, axes)
+    inputs = np.repeat(np.where(GRAPH[:, j], VALUES[:1], 0.0), 4000, axis=0)
+    with jax.enable_x64(True):
+        mean = np.asarray(model.node_mean(jnp.asarray(inputs), theta_j))
+        noise = np.asarray(model.sample_node(jax.random.key(3), jnp.asarray(inputs), theta_j)) - mean
+    assert mean.shape == (4000,) and np.ptp(mean) < 1e-12
+    assert abs(noise.mean()) < 5 * noise.std() / np.sqrt(4000) and noise.std() > 0
+
+
 def test_exact_draws_where_promised(model):
     stats = model.summarise(Dataset(VALUES))
     if not model.has_evidence:
@@ -196,6 +210,11 @@ class Unfinished(Model):
 class WithoutDraws(Unfinished):
     def log_evidence(self, j, parents, stats):
         return 0.0
+
+
+def test_a_model_without_node_mean_says_so():
+    with pytest.raises(NotImplementedError, match=r"'unfinished' has no method node_mean\("):
+        Unfinished().node_mean(jnp.zeros((1, D)), ())
 
 
 @pytest.mark.parametrize(("model", "method"), [(Unfinished(), "log_evidence"), (WithoutDraws(), "draw_theta")])

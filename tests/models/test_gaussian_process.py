@@ -134,7 +134,7 @@ def test_draws_have_the_moments_of_the_process(parents):
     of_node = jax.tree.map(lambda leaf, axis: np.take(leaf, d - 1, axis=axis + 1), theta, model.theta_axes)
     with jax.enable_x64(True):
         inputs = jnp.asarray(np.where(graph[:, -1], points, 0.0))
-        drawn = np.asarray(jax.vmap(lambda t: model._mean(inputs, t))(of_node))
+        drawn = np.asarray(jax.vmap(lambda t: model.node_mean(inputs, t))(of_node))
     mean, scale = values.mean(axis=0), values.std(axis=0)
     z, new = (values - mean) / scale, (points - mean) / scale
     y, kappa2 = z[:, -1], model.intercept_scale**2

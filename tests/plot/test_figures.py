@@ -191,6 +191,43 @@ def test_effects_show_means_intervals_and_no_effect():
         dp.plot.effects(post, [])
 
 
+def linear_chain(names=("$x^2$", "b", "c")):
+    """One particle of a linear model: a -> b -> c with the weights 2 and -0.5."""
+    graphs = np.zeros((1, 3, 3), dtype=bool)
+    graphs[0, 0, 1] = graphs[0, 1, 2] = True
+    theta = np.zeros((1, 3, 3))
+    theta[0, 0, 1], theta[0, 1, 2] = 2.0, -0.5
+    return dp.Posterior(graphs, np.zeros(1), names, dp.LinearGaussian(), dp.Uniform(), theta)
+
+
+def test_mechanism_draws_line_band_and_data():
+    post = linear_chain()
+    ax = rendered(dp.plot.mechanism(post, "$x^2$", "b"))
+    line = ax.lines[0]
+    np.testing.assert_allclose(line.get_ydata(), 2 * line.get_xdata(), atol=1e-12)
+    assert ax.get_xlabel() == "$x^2$" and not ax.xaxis.label.get_parse_math() and not ax.title.get_parse_math()
+    assert ax.get_ylabel() == "contribution to b"
+    assert ax.get_title() == "$x^2$ → b\nedge with probability 1.00, 90% band"
+    curve = post.effect_curve(0, 2, [3.0, 1.0])
+    given = pyplot.subplots()[1]
+    assert dp.plot.mechanism(curve, ax=given) is given
+    np.testing.assert_allclose(given.lines[0].get_xydata(), [[1, -1], [3, -3]], atol=1e-12)  # in increasing order
+    assert "path with" in given.get_title() and given.get_ylabel() == "expected c"
+    data = dp.simulate(nodes=3, observations=40, seed=1).train
+    exact = dp.exact(data, "linear")
+    curve = exact.mechanism("x0", "x1", level=0.8)
+    ax = dp.plot.mechanism(curve)
+    marks = next(line for line in ax.lines if line.get_marker() == "|").get_xdata()
+    column = data.values[:, 0]
+    inside = column[(column >= curve.values[0]) & (column <= curve.values[-1])]
+    np.testing.assert_array_equal(marks, np.sort(inside))
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.min() == pytest.approx(curve.lower.min()) and band.max() == pytest.approx(curve.upper.max())
+    for wrong in (lambda: dp.plot.mechanism(post), lambda: dp.plot.mechanism(post.effect("b", "c"))):
+        with pytest.raises(dp.InputError, match="or a curve such as"):
+            wrong()
+
+
 @pytest.mark.slow
 def test_evolution_draws_what_the_history_saw():
     history, sim = dp.History(), dp.simulate(nodes=4, observations=50, seed=0)

@@ -129,6 +129,41 @@ def test_effects_are_those_of_the_posterior():
         np.testing.assert_allclose(numbers, expected[columns].astype(float), rtol=6e-4)
 
 
+@pytest.fixture(scope="module")
+def bent():
+    """x1 = tanh(x0) and names that try to leave their element."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    x[:, 1] = np.tanh(2 * x[:, 0]) + 0.2 * x[:, 1]
+    return dp.exact(dp.Dataset(x, names=HOSTILE[:2]), model="additive")
+
+
+def test_functions_of_edges_are_drawn(bent):
+    page = html_report(bent)
+    found = Elements(page)
+    drawings = [a for t, a in found.tags if t == "svg" and "role" in a]
+    assert len(drawings) == 1 and 'id="functions"' in page and 'href="#functions"' in page
+    assert drawings[0]["aria-label"].startswith(f"Contribution of {HOSTILE[0]} to {HOSTILE[1]}: ")
+    line = next(a["points"] for t, a in found.tags if t == "polyline")
+    x, y = np.array([point.split(",") for point in line.split()], dtype=float).T
+    curve = bent.mechanism(0, 1, draws=100)
+    assert len(x) == 61 and np.allclose(np.diff(x), np.diff(x)[0], atol=0.11)
+    # the drawing is the curve in other units: y grows downwards, and a pixel is rounded to a tenth
+    slope, level = np.polyfit(curve.mean, y, 1)
+    assert slope < 0 and np.abs(slope * curve.mean + level - y).max() < 0.06
+    assert "style" not in {name for _, a in found.tags for name in a}
+    assert [a.get("type") for t, a in found.tags if t == "script"] == ["application/json", None, None]
+    assert len(page) < len(html_report(made_up(2))) + 10_000
+
+
+def test_functions_are_left_out_where_there_are_none(bent, tmp_path):
+    linear = dp.exact(bent.data, model="bge")
+    unfinished = dataclasses.replace(made_up(3), model=dp.MlpGaussian(), theta=())
+    bent.save(tmp_path / "post.nc")
+    for post in (linear, unfinished, dp.load(tmp_path / "post.nc")):  # a file has no data to draw parameters from
+        assert 'id="functions"' not in html_report(post) and "#functions" not in html_report(post)
+
+
 def test_signs_are_those_of_the_edge_weights():
     post = made_up(4)
     weights = np.full((200, 4, 4), 0.5)

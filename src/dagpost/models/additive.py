@@ -225,11 +225,10 @@ class Additive(Model):
     def evidence_table(self, stats: Statistics) -> ConjugateTable:
         return stats.shared.table
 
-    def node_mean(self, inputs: Float[Array, "n d"], g_j: SoftColumn | None, theta_j: Theta) -> Float[Array, " n"]:
+    def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         """Return `a_j + sum_i f_ij(x_i)` for each row; weights of absent parents are 0."""
         functions = self.basis((jnp.asarray(inputs) - theta_j.shift) / theta_j.scale)  # (n, d, b)
-        weights = theta_j.weights if g_j is None else g_j[:, None] * theta_j.weights
-        return theta_j.intercept + jnp.einsum("nib,ib->n", functions, weights)
+        return theta_j.intercept + jnp.einsum("nib,ib->n", functions, theta_j.weights)
 
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         """Return the evidence; for explicit parameters (an `AdditiveTheta`) the Gaussian log likelihood."""
@@ -237,7 +236,8 @@ class Additive(Model):
         if not jax.tree.leaves(theta_j):
             return soft_evidence(shared.table, g_j, j, group)
         values = jnp.asarray(shared.values)
-        squares = jnp.sum(observed * (values[:, j] - self.node_mean(values, g_j, theta_j)) ** 2)
+        masked = theta_j._replace(weights=g_j[:, None] * theta_j.weights)
+        squares = jnp.sum(observed * (values[:, j] - self.node_mean(values, masked)) ** 2)
         return -0.5 * (squares / theta_j.variance + jnp.sum(observed) * jnp.log(2 * pi * theta_j.variance))
 
     # ---- parameters, which are integrated out of the score
@@ -274,7 +274,7 @@ class Additive(Model):
 
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return self.node_mean(inputs, None, theta_j) + jnp.sqrt(theta_j.variance) * noise
+        return self.node_mean(inputs, theta_j) + jnp.sqrt(theta_j.variance) * noise
 
 
 def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -75,8 +75,8 @@ class Model(abc.ABC):
     """Base class of models: the local conditional distribution of each node given its parents.
 
     The constructor takes settings, never data. A user-defined model implements `log_conditional` and, if it has
-    parameters, `log_parameter_prior` and `sample_theta`; `sample_node` is needed to simulate data. All are JAX
-    functions of one node; the base class maps them over nodes.
+    parameters, `log_parameter_prior` and `sample_theta`; `sample_node` is needed to simulate data, `node_mean` for the
+    functions of edges. All are JAX functions of one node; the base class maps them over nodes.
     """
 
     name: ClassVar[str]
@@ -335,6 +335,18 @@ class Model(abc.ABC):
     def simulator(self) -> Model:
         """Return the model that generates data for this one in the paper's experiments."""
         return self
+
+    def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
+        """Return the expected value of one node given its parents.
+
+        Parameters
+        ----------
+        inputs
+            Values of the parents, of shape (n, d); 0 in all other columns.
+        theta_j
+            Parameters of the node.
+        """
+        raise NotImplementedError(f"the model {self.name!r} has no method node_mean(inputs, theta_j)")
 
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         """Return simulated values of one node.

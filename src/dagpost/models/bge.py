@@ -242,6 +242,9 @@ class BGe(Model):
         """Return the linear Gaussian model: the paper evaluates BGe on its data."""
         return LinearGaussian()
 
+    def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
+        return theta_j.intercept + inputs @ theta_j.weights
+
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return theta_j.intercept + inputs @ theta_j.weights + jnp.sqrt(theta_j.variance) * noise
+        return self.node_mean(inputs, theta_j) + jnp.sqrt(theta_j.variance) * noise

@@ -209,13 +209,12 @@ class GaussianProcess(Model):
             raise _no_tracing()
         values, (j, _, observed) = jnp.asarray(stats_j.shared.values), stats_j.node
         masked = theta_j._replace(weights=g_j * theta_j.weights, inverse=g_j * theta_j.inverse)
-        squares = jnp.sum(observed * (values[:, j] - self._mean(values, masked)) ** 2)
+        squares = jnp.sum(observed * (values[:, j] - self.node_mean(values, masked)) ** 2)
         return -0.5 * (squares / theta_j.variance + jnp.sum(observed) * jnp.log(2 * pi * theta_j.variance))
 
     # ---- parameters, which are integrated out of the score
 
-    def _mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
-        """Return the mean of a node for each row of inputs."""
+    def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         phase = ((inputs - theta_j.centre) * theta_j.inverse) @ frequencies(self.features, inputs.shape[1]).T
         waves = jnp.concatenate([jnp.cos(phase), jnp.sin(phase)], axis=1)
         return theta_j.intercept + inputs @ theta_j.weights + waves @ theta_j.coefficients
@@ -301,7 +300,7 @@ class GaussianProcess(Model):
 
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return self._mean(inputs, theta_j) + jnp.sqrt(theta_j.variance) * noise
+        return self.node_mean(inputs, theta_j) + jnp.sqrt(theta_j.variance) * noise
 
 
 def _no_tracing() -> InputError:

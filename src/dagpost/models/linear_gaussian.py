@@ -229,7 +229,9 @@ class LinearGaussian(Model):
             return LinearTheta(theta.weights * graph, theta.log_variance)
         return theta * graph
 
+    def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
+        return inputs @ self._split(theta_j)[0]
+
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
-        weights, variance = self._split(theta_j)
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return inputs @ weights + jnp.sqrt(variance) * noise
+        return self.node_mean(inputs, theta_j) + jnp.sqrt(self._split(theta_j)[1]) * noise

@@ -16,17 +16,9 @@ from jaxtyping import Array, Bool, Float
 from dagpost.errors import InputError, nearest, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.gaussian import Noise, log_normal
-from dagpost.models.mlp_evidence import (
-    ACTIVATIONS as COMPILED,
-)
-from dagpost.models.mlp_evidence import (
-    Network,
-    Search,
-    family_samples,
-    log_mean_weight,
-    random_tables,
-    second_layers,
-)
+from dagpost.models.mlp_evidence import family_samples, log_mean_weight, random_tables, second_layers
+from dagpost.models.mlp_fits import ACTIVATIONS as COMPILED
+from dagpost.models.mlp_fits import Network, Search
 from dagpost.models.numerical import QUICK, Estimate, FamilyEvidence, resample
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
 
@@ -156,9 +148,12 @@ class MlpGaussian(Model):
         first, *rest = theta.weights
         return theta._replace(weights=(first * graph.T[:, :, None], *rest))
 
+    def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
+        return self.network(inputs, theta_j)
+
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
-        return self.network(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
+        return self.node_mean(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
 
 
 SEARCHES = (

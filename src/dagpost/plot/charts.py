@@ -1,4 +1,4 @@
-"""Charts of edge probabilities (as a heat map, with Monte Carlo intervals), causal effects, and a run of DiBS."""
+"""Charts of edge probabilities (as a heat map, with Monte Carlo intervals), effects, functions of edges, DiBS runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from dagpost.plot.canvas import (
     label,
     probabilities_of,
 )
-from dagpost.posterior import Effect, Posterior
+from dagpost.posterior import Curve, Effect, Posterior
+from dagpost.posterior.effects import Units
 from dagpost.posterior.features import effective_draws
 
 if TYPE_CHECKING:
@@ -201,6 +202,64 @@ def select_effects(
     if not pairs:
         raise InputError("pairs=[]: give at least one pair of (cause, effect)")
     return [post.effect(cause, effect, level=level, seed=seed) for cause, effect in pairs]
+
+
+MOST_MARKS = 500
+"""Most values of the cause that are marked on its axis."""
+
+
+def mechanism(
+    source: Posterior | Curve, cause: str | int | None = None, effect: str | int | None = None, ax: Axes | None = None,
+    *, level: float = 0.9, draws: int = 200, seed: int = 0, units: Units = "raw",
+) -> Axes:  # fmt: skip
+    """Draw the function of an edge with its band, or any other curve, such as a total effect.
+
+    Line and band are mean and pointwise interval over the posterior. Short lines at the axis mark values of the cause
+    in the data, where they are at hand. The title has the probability of the edge (of a path for a total effect).
+
+    Parameters
+    ----------
+    source
+        A posterior, or a curve that was computed before: `post.mechanism("a", "b")` or `post.effect_curve("a", "b")`.
+    cause, effect
+        Names or positions of two nodes, for a posterior.
+    ax
+        Axes to draw into; a new figure by default.
+    level
+        Probability of the band at each value.
+    draws
+        Number of draws.
+    seed
+        Seed of the draws.
+    units
+        "raw" or "fitted", as in `post.mechanism`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The Axes drawn into.
+    """
+    if isinstance(source, Posterior) and cause is not None and effect is not None:
+        source = source.mechanism(cause, effect, level=level, draws=draws, seed=seed, units=units)
+    if not isinstance(source, Curve) or len(source.values) < 2:
+        raise InputError("give a posterior with cause and effect, or a curve such as post.mechanism('a', 'b')")
+    ax = axes(ax, 5, 4)
+    order = np.argsort(source.values)
+    values = source.values[order]
+    ax.fill_between(values, source.lower[order], source.upper[order], color=SKY, alpha=0.45, linewidth=0)
+    ax.plot(values, source.mean[order], color=BLUE, linewidth=2)
+    marks, bottom = source.marks(MOST_MARKS), ax.get_xaxis_transform()
+    ax.plot(marks, np.full(len(marks), 0.015), "|", color="0.45", markersize=5, alpha=0.5, transform=bottom)
+    direct, shown = source.kind == "direct", label(source.effect)
+    if direct:
+        ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+    ax.set_xlabel(label(source.cause) if direct else f"{label(source.cause)}, set by intervention", **PLAIN_TEXT)
+    ax.set_ylabel(f"contribution to {shown}" if direct else f"expected {shown}", **PLAIN_TEXT)
+    what = f"{'edge' if direct else 'path'} with probability {source.probability:.2f}"
+    title = f"{edge_label(source.cause, source.effect)}\n{what}, {source.level:.0%} band"
+    ax.set_title(title, fontsize=11, **PLAIN_TEXT)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
 
 
 Show = Literal["probabilities", "particles", "temperatures"]

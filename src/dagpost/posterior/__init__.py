@@ -2,10 +2,12 @@
 
 from dagpost.posterior.effects import Effect
 from dagpost.posterior.features import Expectation, Parents, ParentSet
+from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.parameters import log_joint_of, log_prior_of
 from dagpost.posterior.posterior import Posterior, WeightedGraph, load, posterior_of_draws
 
 __all__ = [
+    "Curve",
     "Effect",
     "Expectation",
     "ParentSet",

@@ -157,11 +157,8 @@ def effect_of(
     contrast: Contrast | None, rows: int,
 ) -> Effect:  # fmt: skip
     """Return the posterior of one effect; see `Posterior.effect`."""
-    i, j = post.index(cause), post.index(effect)
-    if i == j:
-        raise InputError(f"cause and effect are both {post.names[i]!r}: give two nodes")
-    if isinstance(level, bool) or not 0 < level < 1:
-        raise InputError(f"level={level!r}: give a probability between 0 and 1")
+    i, j = pair_of(post, cause, effect)
+    check_level(level)
     factor = unit_factors(post, units)[i, j]
     key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
     selected = select_draws(post, whole_number("draws", draws, least=1), key_choice)
@@ -186,15 +183,34 @@ def effect_of(
     )  # fmt: skip
 
 
+def pair_of(post: GraphSample, cause: str | int, effect: str | int) -> tuple[int, int]:
+    """Return the indices of cause and effect, which must differ."""
+    i, j = post.index(cause), post.index(effect)
+    if i == j:
+        raise InputError(f"cause and effect are both {post.names[i]!r}: give two nodes")
+    return i, j
+
+
+def check_level(level: float) -> None:
+    """Raise an error unless the level is a probability between 0 and 1."""
+    if isinstance(level, bool) or not 0 < level < 1:
+        raise InputError(f"level={level!r}: give a probability between 0 and 1")
+
+
 def has_closed_moments(post: GraphSample) -> bool:
     """Return whether moments given a graph have a closed form and the data to compute it."""
     return can_draw(post) and type(post.model).weight_moments is not Model.weight_moments
 
 
-def unit_factors(post: GraphSample, units: Units) -> Float[np.ndarray, "d d"]:
-    """Return factors that convert effects from fitted units: `scale_effect / scale_cause`, or 1."""
+def check_units(units: Units) -> None:
+    """Raise an error for unknown units."""
     if units not in ("raw", "fitted"):
         raise InputError(f"unknown units {units!r}: {nearest(str(units), ['raw', 'fitted'])}")
+
+
+def unit_factors(post: GraphSample, units: Units) -> Float[np.ndarray, "d d"]:
+    """Return factors that convert effects from fitted units: `scale_effect / scale_cause`, or 1."""
+    check_units(units)
     scaling = post.scaling
     if scaling is None or units == "fitted":
         return np.ones((post.nodes, post.nodes))
@@ -344,8 +360,7 @@ def mean_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: i
 
 def effect_table(post: GraphSample, level: float, draws: int, seed: int, units: Units, rows: int) -> pd.DataFrame:
     """Return all effects with their intervals, the largest first; see `Posterior.effect_table`."""
-    if isinstance(level, bool) or not 0 < level < 1:
-        raise InputError(f"level={level!r}: give a probability between 0 and 1")
+    check_level(level)
     return table_of_effects(post, draw_effects(post, draws, seed, units, rows), level)
 
 

@@ -14,6 +14,7 @@ exactly, with `E[W_kj W_k'j] = mean_k mean_k' + covariance_kk'`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -34,9 +35,13 @@ Families = Callable[[int, Graph], WeightMoments]
 
 
 def simulate_under(
-    model: Model, keys: Key, graphs: Graphs, theta: Theta, rows: int, clamped: Mapping[int, float]
+    model: Model, keys: Key, graphs: Graphs, theta: Theta, rows: int, clamped: Mapping[int, float], noise: bool = True
 ) -> Float[np.ndarray, "m n d"]:
-    """Return `rows` rows of every graph under do(clamped), in float64; each graph has its own key."""
+    """Return `rows` rows of every graph under do(clamped), in float64; each graph has its own key.
+
+    Without noise each node is its expected value given its parents. In a linear model that is the expectation under
+    do(clamped), and one row will do.
+    """
     d = graphs.shape[-1]
     orders = np.stack([topological_order(graph) for graph in graphs])
     held = np.array([j in clamped for j in range(d)])
@@ -44,12 +49,12 @@ def simulate_under(
     with jax.enable_x64(True):
         leaves = jax.tree.map(jnp.asarray, theta)
         cases = (keys, jnp.asarray(graphs), jnp.asarray(orders), leaves)
-        return np.asarray(_simulator(model, rows)(cases, jnp.asarray(held), jnp.asarray(values)))
+        return np.asarray(_simulator(model, rows, noise)(cases, jnp.asarray(held), jnp.asarray(values)))
 
 
 @cached_by_value
-def _simulator(model: Model, rows: int):
-    """Return the simulator, compiled once for each model, number of rows and shape."""
+def _simulator(model: Model, rows: int, noise: bool):
+    """Return the simulator, compiled once for each model, number of rows and shape, with noise or without."""
 
     def one(case, held, values):
         key, graph, order, theta = case
@@ -59,7 +64,8 @@ def _simulator(model: Model, rows: int):
         def step(table, j):
             theta_j = jax.tree.map(lambda leaf, axis: jnp.take(leaf, j, axis=axis), theta, axes)
             inputs = jnp.where(graph[:, j], table, 0.0)
-            column = jnp.where(held[j], values[j], model.sample_node(keys[j], inputs, theta_j))
+            node = partial(model.sample_node, keys[j]) if noise else model.node_mean
+            column = jnp.where(held[j], values[j], node(inputs, theta_j))
             return table.at[:, j].set(column), None
 
         return jax.lax.scan(step, jnp.zeros((rows, graph.shape[0])), order)[0]

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from dagpost._util.environment import cached_by_value
 from dagpost._util.numerics import generator, key_from_seed
@@ -110,26 +110,39 @@ def has_theta(post: GraphSample) -> bool:
     return len(jax.tree.leaves(post.theta)) > 0
 
 
-def select_draws(post: GraphSample, count: int, key: Key) -> Draws:
-    """Return `count` graphs of equal weight if their parameters can be drawn, else all particles with their weights."""
+def select_draws(post: GraphSample, count: int, key: Key, among: Bool[np.ndarray, " m"] | None = None) -> Draws:
+    """Return `count` graphs of equal weight if their parameters can be drawn, else all particles with their weights.
+
+    Where `among` is given, only the graphs that it marks are selected, some of which must have a weight.
+    """
+    weights = post.weights
+    if among is not None:
+        weights = np.where(among, weights, 0.0) / weights[among].sum()
     if can_draw(post):
-        return Draws(systematic(post.weights, count, key), np.full(count, 1 / count))
+        return Draws(systematic(weights, count, key), np.full(count, 1 / count))
     if not has_theta(post):
         raise InputError(
             f"the parameters of the model {post.model.name!r} are integrated out, and drawing them needs the data: "
             "call with_data(data) on the posterior first"
         )
-    used = np.flatnonzero(post.weights > 0)
-    return Draws(used, post.weights[used])
+    used = np.flatnonzero(weights > 0)
+    return Draws(used, weights[used])
 
 
-def parameters_of(post: GraphSample, member: Int[np.ndarray, " n"], key: Key) -> tuple[Graphs, Theta]:
-    """Return the selected graphs with their parameters, drawn anew where possible."""
+def parameters_of(
+    post: GraphSample, member: Int[np.ndarray, " n"], key: Key, node: int | None = None
+) -> tuple[Graphs, Theta]:
+    """Return the selected graphs with their parameters, drawn anew where possible.
+
+    Where only the parameters of one `node` are needed, the others are drawn as if those nodes had no parents: given a
+    graph, the parameters of different nodes are independent, and without parents they cost little.
+    """
     graphs = post.graphs[member]
     if can_draw(post):
         assert post.data is not None
         stats = post.model.summarise(post.data)
-        return graphs, post.model.draw_thetas(jax.random.split(key, len(member)), graphs, stats)
+        families = graphs if node is None else graphs & (np.arange(post.nodes) == node)
+        return graphs, post.model.draw_thetas(jax.random.split(key, len(member)), families, stats)
     return graphs, jax.tree.map(lambda leaf: np.asarray(leaf)[member], post.theta)
 
 

@@ -17,7 +17,7 @@ from dagpost._util.numerics import key_from_seed
 from dagpost.errors import whole_number
 from dagpost.graphs import essential_graph
 from dagpost.models import Model, Statistics
-from dagpost.posterior import exports, features, netcdf
+from dagpost.posterior import exports, features, mechanisms, netcdf
 from dagpost.posterior.effects import Effect, Units, effect_of, effect_table, mean_effects
 from dagpost.posterior.features import (
     Expectation,
@@ -27,6 +27,7 @@ from dagpost.posterior.features import (
     edge_intervals,
     lengths_of_members,
 )
+from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
 from dagpost.posterior.parameters import log_joint_of, predict, systematic
 from dagpost.posterior.records import RunRecord
@@ -205,6 +206,64 @@ class Posterior(GraphSample):
         no draw does.
         """
         return effect_table(self, level, draws, seed, units, rows)
+
+    def mechanism(
+        self, cause: str | int, effect: str | int, *, points: int = 61, level: float = 0.9, draws: int = 200,
+        seed: int = 0, units: Units = "raw",
+    ) -> Curve:  # fmt: skip
+        """The function of one direct edge, with its band: how the cause enters the equation of the effect.
+
+        Each curve is that of one graph with the edge: the expected value of the effect with its other parents held at
+        their means, less its average over the data, so that curves of different graphs can be compared. What the
+        cause does by way of other nodes is not in it; `effect_curve` has the total.
+
+        Parameters
+        ----------
+        cause, effect
+            Names or positions of two nodes.
+        points
+            Number of values of the cause, from its 1 % to its 99 % quantile; without data two standard deviations on
+            each side of the mean.
+        level
+            Probability of the band at each value.
+        draws
+            Number of draws of the parameters, where these can be drawn given a graph; else all particles are used.
+        seed
+            Seed of the draws.
+        units
+            "raw" for the units of the table before it was standardised, "fitted" for those of the fit.
+
+        >>> import dagpost as dp
+        >>> sim = dp.simulate("additive", nodes=3, observations=100, seed=1)
+        >>> curve = dp.exact(sim.train, model="additive").mechanism("x0", "x1")
+        >>> bool((curve.lower <= curve.upper).all())
+        True
+        """
+        return mechanisms.mechanism(
+            self, cause, effect, points=points, level=level, draws=draws, seed=seed, units=units
+        )
+
+    def effect_curve(
+        self, cause: str | int, effect: str | int, values: Any = None, *, points: int = 21, level: float = 0.9,
+        draws: int = 200, seed: int = 0, units: Units = "raw", rows: int = 200,
+    ) -> Curve:  # fmt: skip
+        """The total effect as a curve, `E[effect | do(cause = v)]`, with its band over graphs and parameters.
+
+        Graphs without a path from cause to effect take part with a constant. In a linear model expectations are exact
+        given graph and parameters. In others they are means of `rows` simulated rows, the same noise for all values,
+        so that the shape of a curve is sharper than its level, whose error is about one standard deviation of the
+        effect divided by the root of `rows`.
+
+        Parameters
+        ----------
+        values
+            Values of the cause, in `units`; by default `points` values as in `mechanism`.
+        rows
+            Rows simulated for each draw and value.
+        """
+        return mechanisms.effect_curve(
+            self, cause, effect, values, points=points, level=level, draws=draws, seed=seed, units=units, rows=rows
+        )
 
     def predict(
         self, do: Mapping[str | int, float] | None = None, *, samples: int = 1000, seed: int = 0

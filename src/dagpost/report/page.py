@@ -27,6 +27,7 @@ from dagpost.posterior.pairs import LEAST_SHARE, ranked_pairs
 from dagpost.posterior.records import RunRecord
 from dagpost.report import sections
 from dagpost.report.content import content_of
+from dagpost.report.functions import functions
 from dagpost.report.sections import assess
 from dagpost.report.words import described, method_sentence
 
@@ -220,7 +221,7 @@ def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> st
     """
     summary = summary or {}
     post = replace(post, marginals=post.edge_marginals)  # computed once
-    assessment = assess(post)
+    assessment, curves = assess(post), functions(post)
     script, style, library = page_script(), resource("html/page.css"), resource("vendor/cytoscape.min.js")
     parts = {
         "policy": policy([library, script], [style]),
@@ -228,6 +229,8 @@ def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> st
         "style": style,
         "glance": sections.glance(post),
         "trust": sections.trust(assessment),
+        "functions-link": '<a href="#functions">Functions</a>' if curves else "",
+        "functions": curves,
         "measures": sections.measures(assessment),
         "knowledge": sections.knowledge(post),
         "options": sections.options(post, summary),
