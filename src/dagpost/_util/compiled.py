@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -74,13 +75,17 @@ class CacheLocator:
         return cls(file) if Path(file).is_relative_to(PACKAGE) else None
 
     def ensure_cache_path(self) -> None:
-        """Create the folder."""
-        os.makedirs(self.get_cache_path(), exist_ok=True)
+        """Create the folder; when it is new, what older code of this installation left is deleted."""
+        folder = Path(self.get_cache_path())
+        if not folder.exists():
+            shutil.rmtree(folder.parent, ignore_errors=True)
+            folder.mkdir(parents=True, exist_ok=True)
 
     def get_cache_path(self) -> str:
-        """Return the folder, one for each installation."""
+        """Return the folder: one for each installation, and in it one for the code, since numba fails to read its index
+        if a class that it names has moved."""
         installation = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]
-        return str(Path(cache_folder() or tempfile.gettempdir()) / f"dagpost-{installation}")
+        return str(Path(cache_folder() or tempfile.gettempdir()) / f"dagpost-{installation}" / source_stamp()[:12])
 
     def get_source_stamp(self) -> str:
         """Return the value that changes with the compiled files."""

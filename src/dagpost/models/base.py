@@ -18,7 +18,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,44 +31,8 @@ from dagpost.errors import InputError
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
 from dagpost.models.numerical import FamilyEvidence, LaplaceEvidence
+from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
 from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
-
-
-class Statistics(NamedTuple):
-    """Statistics of the data that `log_family` needs.
-
-    The statistics of one node, `stats_j`, are the same tuple with `node` indexed by j.
-
-    Attributes
-    ----------
-    shared
-        Pytree that all nodes share.
-    node
-        Pytree whose leaves have a leading node axis.
-    """
-
-    shared: Any
-    node: Any
-
-
-class WeightMoments(NamedTuple):
-    """Posterior mean and covariance of the weights of one node."""
-
-    mean: Float[np.ndarray, " p"]
-    covariance: Float[np.ndarray, "p p"]
-
-
-class SharedRows(NamedTuple):
-    """Default shared statistics: the rows of the data."""
-
-    values: Any  # (n, d)
-
-
-class NodeRows(NamedTuple):
-    """Default statistics of a node: its index, and 1 for rows in which it was not intervened on."""
-
-    index: Any  # (d,)
-    observed: Any  # (d, n)
 
 
 class Model(abc.ABC):

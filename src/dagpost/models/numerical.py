@@ -15,7 +15,7 @@ import abc
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +24,6 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
 from dagpost.typing import Theta
-
-if TYPE_CHECKING:
-    from dagpost.models.base import Model, Statistics
 
 QUICK, CAREFUL, MOST = 0, 1, 3
 """Efforts of an estimate: for families that a chain passes, for those that the posterior rests on, and the largest, for
@@ -132,7 +129,7 @@ class LaplaceEvidence(FamilyEvidence):
         Seed of starts and samples.
     """
 
-    def __init__(self, model: Model, stats: Statistics, seed: int = 0):
+    def __init__(self, model: Any, stats: Any, seed: int = 0):
         self.model, self.seed = model, seed
         d = len(np.asarray(jax.tree.leaves(stats.node)[0]))
         super().__init__(d)

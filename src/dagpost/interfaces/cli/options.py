@@ -65,7 +65,7 @@ def use_accelerator(name: str | None) -> None:
         ) from None
 
 
-MODELS = ("bge", "linear", "mlp", "gp")
+MODELS = ("bge", "linear", "additive", "gp", "mlp")
 PRIORS = ("unknown-density", "erdos-renyi", "scale-free", "uniform")
 METHODS = (
     "auto", "dibs", "dibs-paper", "exact", "mc3", "m-mc3", "g-mc3", "bootstrap-pc", "bootstrap-ges",
