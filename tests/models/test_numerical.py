@@ -160,6 +160,22 @@ def test_any_model_agrees_with_the_closed_form():
         assert found.error < 0.05 and found.effort == QUICK
 
 
+def test_unknown_noise_agrees_with_averages_over_the_prior(small):
+    """The noise by quadrature over its own prior: `Z = ∫ Z(v) p(v) dv`."""
+    model = dp.MlpGaussian(noise_variance=None)
+    logs = np.linspace(-5, 3, 33)
+    a, b = model.noise_shape, model.noise_rate
+    log_prior = a * np.log(b) - 0.5 * np.log(np.pi) + np.log(2) - a * logs - b * np.exp(-logs)  # Γ(3/2) = √π / 2
+    values = [by_prior_draws(dp.MlpGaussian(noise_variance=float(np.exp(v))), small, 1, [0], 6000)[0] for v in logs]
+    expected = logsumexp(np.array(values) + log_prior) + np.log(logs[1] - logs[0])
+    evidence = model.numerical_evidence(model.summarise(small))
+    found = evidence.estimate(1, rows(0), MOST)
+    assert found.log_evidence == pytest.approx(float(expected), abs=0.15)
+    theta = evidence.draw(1, rows(0), 500, seed=0)
+    shares = np.exp(np.array(values) + log_prior - logsumexp(np.array(values) + log_prior))
+    assert theta.log_variance.mean() == pytest.approx(float(shares @ logs), abs=0.15)
+
+
 @pytest.mark.slow
 def test_a_density_with_kinks_agrees_with_quadrature():
     model = own_model()

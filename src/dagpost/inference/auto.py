@@ -270,7 +270,8 @@ class Auto(Method):
             return self.dibs.plan(problem)
         end = f"until every edge probability has a standard error of at most {self.precision}"
         limit = problem.clock.limit
-        return f"chains over graphs, {end}" + (f", or for {limit:.0f} s" if limit and limit < FOREVER else "")
+        evidence = "" if problem.model.has_evidence else ", on numerical evidence"
+        return f"chains over graphs{evidence}, {end}" + (f", or for {limit:.0f} s" if limit and limit < FOREVER else "")
 
     def is_exact(self, problem: Problem) -> bool:
         """Return whether the exact posterior is the way: few nodes, and nothing asks for chains."""

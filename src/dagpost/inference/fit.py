@@ -131,14 +131,15 @@ def fit(
     data
         A `Dataset`, a pandas DataFrame, an array, or the path of a table.
     model
-        "bge", "linear", "additive", "gp", "mlp" or a model object, in the units of the data. None: columns are standardised and the
-        model is "bge", so that the result does not depend on units.
+        "bge", "linear", "additive", "gp", "mlp" or a model object, in the units of the data. None: columns are
+        standardised and the model is "bge", so that the result does not depend on units.
     prior
         "unknown-density", "erdos-renyi", "scale-free", "uniform" or a prior object. None: "erdos-renyi" for a named
         model, as in the paper, otherwise "unknown-density".
     method
-        A method object, such as `dp.Dibs(particles=50)`, or its name: "auto" (where evidence has a closed form, exact
-        on few nodes and tempered chains at the posterior itself on more; DiBS elsewhere), "dibs" (DiBS with our
+        A method object, such as `dp.Dibs(particles=50)`, or its name: "auto" (exact on few
+        nodes and tempered chains at the posterior itself on more, on evidence in closed form or integrated
+        numerically), "dibs" (DiBS with our
         defaults), "dibs-paper" (everything as published), "mc3" (structure MCMC as published), "m-mc3" and "g-mc3"
         (over graphs and parameters), "bootstrap-pc" and "bootstrap-ges" (a graph from each of many resamples) or
         "exact".

@@ -19,7 +19,16 @@ from typing import NamedTuple
 import numpy as np
 
 from dagpost._util.compiled import njit
-from dagpost.models.mlp_fits import Search, backward_solve, cholesky, differentiate, find_modes, log_joint, workspace
+from dagpost.models.mlp_fits import (
+    Noises,
+    Search,
+    backward_solve,
+    cholesky,
+    differentiate,
+    find_modes,
+    log_joint,
+    workspace,
+)
 
 DEGREES = 6.0
 """Degrees of freedom of the proposal: heavy tails, so that no weight is huge."""
@@ -91,14 +100,16 @@ def _distances(point, centre, factor, orders, wanted, q, h, parts, prefix, out):
 
 
 @njit(nogil=True)
-def _proposal(inputs, y, net, starts, warm, search, work):
-    """Return the modes with most mass by Laplace's formula: points, Cholesky factors of H, halves of log|H|, and the
-    logs of their masses, up to a constant. Modes with the same mass are images of each other, and one is enough."""
-    points, densities = find_modes(inputs, y, net, starts, warm, search, work)
+def _proposal(inputs, y, net, noises, starts, warm, search, work):
+    """Return the modes with most mass by Laplace's formula: points, Cholesky factors of H, halves of log|H|, the logs
+    of their masses, up to a constant, and the noise of each. Modes with the same mass are images of each other, and one
+    is enough."""
+    points, densities = find_modes(inputs, y, net, noises, starts, warm, search, work)
     count, k = points.shape
-    factors, half_logs = np.empty((count, k, k)), np.empty(count)
+    factors, half_logs, noise = np.empty((count, k, k)), np.empty(count), np.empty(count)
     for m in range(count):
-        log_joint(inputs, y, points[m], net, work)
+        log_joint(inputs, y, points[m], net, noises, -1, work)
+        noise[m] = work.noise[0]
         differentiate(inputs, y, points[m], net, work)
         factors[m] = work.curvature
         half_logs[m] = 0.5 * cholesky(factors[m], k)
@@ -111,18 +122,23 @@ def _proposal(inputs, y, net, starts, warm, search, work):
             chosen[size] = m
             size += 1
     kept = chosen[:size]
-    return points[kept], factors[kept], half_logs[kept], masses[kept]
+    return points[kept], factors[kept], half_logs[kept], masses[kept], noise[kept]
 
 
 @njit(nogil=True)
-def family_samples(inputs, y, net, starts, warm, search, tables):
-    """Return draws of U, (samples, k), the logs of their importance weights, and the best mode."""
+def family_samples(inputs, y, net, noises, prior, starts, warm, search, tables):
+    """Return draws of U, (samples, k), the logs of their importance weights, the best mode, and the noises summed over.
+
+    `noises` are those of the search; unknown noise, with the inverse-gamma `prior` (shape, rate), gets finer ones.
+    """
     q, n = inputs.shape
     h, samples = net.hidden, search.samples
     k = q * h
     work = workspace(q, n, net)
-    modes, factors, half_logs, masses = _proposal(inputs, y, net, starts, warm, search, work)
+    modes, factors, half_logs, masses, at = _proposal(inputs, y, net, noises, starts, warm, search, work)
     size = len(modes)
+    if len(noises.values) > 1:
+        noises = _fine_noises(at, n, prior)
     shares = np.exp(masses - masses.max())
     shares = 0.9 * shares / shares.sum() + 0.1 / size
     # images of other modes that are near enough to add to the density of the proposal at draws around mode m
@@ -146,7 +162,7 @@ def family_samples(inputs, y, net, starts, warm, search, tables):
         backward_solve(factors[m], k, draws[s])
         for a in range(k):
             draws[s, a] += modes[m, a]
-        joint, _ = log_joint(inputs, y, draws[s], net, work)
+        joint, _, _ = log_joint(inputs, y, draws[s], net, noises, -1, work)
         largest, total = -1e300, 0.0
         for c in range(size):
             if not reach[m, c]:
@@ -168,7 +184,7 @@ def family_samples(inputs, y, net, starts, warm, search, tables):
             else:
                 total += np.exp(value - largest)
         logs[s] = joint - (largest + np.log(total) + scale)
-    return draws, logs, modes[0]
+    return draws, logs, modes[0], noises
 
 
 @njit(nogil=True)
@@ -181,14 +197,42 @@ def log_mean_weight(logs):
 
 
 @njit(nogil=True)
-def second_layers(inputs, y, draws, normals, net):
-    """Return a draw of the second layer given each first one, `N(ŵ, A⁻¹)`."""
+def second_layers(inputs, y, draws, normals, places, net, noises):
+    """Return a draw of the noise and of the second layer given each first one: `N(ŵ, A⁻¹)`; `places` are uniform."""
     work, m = workspace(inputs.shape[0], inputs.shape[1], net), net.hidden + net.bias
-    out = np.empty((len(draws), m))
+    out, variance = np.empty((len(draws), m)), np.empty(len(draws))
+    count = len(noises.values)
+    values = np.empty(count)
     for s in range(len(draws)):
-        log_joint(inputs, y, draws[s], net, work)
+        for g in range(count):
+            values[g], _, _ = log_joint(inputs, y, draws[s], net, noises, g, work)
+        weights = np.cumsum(np.exp(values - values.max()))
+        g = min(np.searchsorted(weights, places[s] * weights[-1]), count - 1)
+        log_joint(inputs, y, draws[s], net, noises, g, work)
         out[s] = normals[s]
         backward_solve(work.gram, m, out[s])
         for a in range(m):
             out[s, a] += work.weights[a]
-    return out
+        variance[s] = noises.values[g]
+    return out, variance
+
+
+def noise_grid(logs: np.ndarray, step: float, prior: tuple[float, float]) -> Noises:
+    """Return equally spaced logs of the noise variance with the weights of their inverse-gamma prior (shape, rate)."""
+    return Noises(np.exp(logs), _log_prior(logs, step, prior[0], prior[1]))
+
+
+@njit
+def _log_prior(logs, step, a, b):
+    """Return the log of step times the density of the log variance, `a log b - log Γ(a) - a v - b e^(-v)`."""
+    return np.log(step) + a * np.log(b) - lgamma(a) - a * logs - b * np.exp(-logs)
+
+
+@njit
+def _fine_noises(at, n, prior):
+    """Return noises around those of the modes, spaced by a fraction of the posterior's spread, sqrt(2 / n)."""
+    spread = np.sqrt(2.0 / max(n, 2))
+    low, high = np.log(at.min()) - 4.5 * spread, np.log(at.max()) + 4.5 * spread
+    count = min(max(int((high - low) / (0.6 * spread)) + 2, 12), 60)
+    logs = np.linspace(low, high, count)
+    return Noises(np.exp(logs), _log_prior(logs, logs[1] - logs[0], prior[0], prior[1]))

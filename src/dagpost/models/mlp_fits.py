@@ -26,7 +26,13 @@ class Network(NamedTuple):
     activation: int  # index in `ACTIVATIONS`
     bias: int  # 0 or 1
     prior_variance: float
-    noise_variance: float
+
+
+class Noises(NamedTuple):
+    """Values of the noise variance that are summed over, with the logs of their weights; one where it is known."""
+
+    values: np.ndarray  # (g,)
+    log_weights: np.ndarray  # (g,)
 
 
 ACTIVATIONS = ("relu", "tanh", "leaky_relu", "sigmoid")
@@ -99,6 +105,8 @@ class Work(NamedTuple):
 
     features: np.ndarray  # (m, n) Φᵀ
     slopes: np.ndarray  # (h, n) σ'
+    inner: np.ndarray  # (m, m) ΦᵀΦ
+    moments: np.ndarray  # (m,) Φᵀy
     gram: np.ndarray  # (m, m) Cholesky factor of A
     weights: np.ndarray  # (m,) ŵ
     jacobian: np.ndarray  # (k, n) Jᵀ
@@ -109,6 +117,7 @@ class Work(NamedTuple):
     proposal: np.ndarray  # (k,)
     residual: np.ndarray  # (n,)
     room: np.ndarray  # (m,)
+    noise: np.ndarray  # (1,) variance at which A, ŵ and H are
 
 
 @njit
@@ -116,17 +125,40 @@ def workspace(q, n, net):
     h = net.hidden
     m, k = h + net.bias, q * h
     return Work(
-        np.ones((m, n)), np.empty((h, n)), np.empty((m, m)), np.empty(m), np.empty((k, n)), np.empty((k, m)),
-        np.empty((k, k)), np.empty((k, k)), np.empty(k), np.empty(k), np.empty(n), np.empty(m),
+        np.ones((m, n)), np.empty((h, n)), np.empty((m, m)), np.empty(m), np.empty((m, m)), np.empty(m),
+        np.empty((k, n)), np.empty((k, m)), np.empty((k, k)), np.empty((k, k)), np.empty(k), np.empty(k), np.empty(n),
+        np.empty(m), np.ones(1),
     )  # fmt: skip
 
 
 @njit(fastmath=True, nogil=True)
-def log_joint(inputs, y, u, net, work):
-    """Return `log p(y | U) + log p(U)`, and the part of it that the fits maximise; update Φ, σ', A and ŵ."""
+def _at_noise(v, s2, m, squares, work):
+    """Update A and ŵ for this noise; return log|A|, and what the fits maximise but for the penalty of U."""
+    gram, weights = work.gram, work.weights
+    for a in range(m):
+        for b in range(a + 1):
+            gram[a, b] = work.inner[a, b] / v
+        gram[a, a] += 1.0 / s2
+        weights[a] = work.moments[a] / v
+    log_determinant = cholesky(gram, m)
+    forward_solve(gram, m, weights)
+    explained = 0.0
+    for a in range(m):
+        explained += weights[a] * weights[a]
+    backward_solve(gram, m, weights)
+    work.noise[0] = v
+    return log_determinant, -0.5 * (squares / v - explained)
+
+
+@njit(fastmath=True, nogil=True)
+def log_joint(inputs, y, u, net, noises, fixed, work):
+    """Return `log p(y | U) + log p(U)`, summed over the noise; the part that the fits maximise at one noise, and which.
+
+    That noise is number `fixed`, or where that is negative the most probable one. Φ, σ', A and ŵ are updated.
+    """
     q, n = inputs.shape
-    h, v, s2 = net.hidden, net.noise_variance, net.prior_variance
-    m, features, slopes, gram, weights = h + net.bias, work.features, work.slopes, work.gram, work.weights
+    h, s2 = net.hidden, net.prior_variance
+    m, features, slopes = h + net.bias, work.features, work.slopes
     for e in range(h):
         for r in range(n):
             features[e, r] = 0.0
@@ -144,31 +176,37 @@ def log_joint(inputs, y, u, net, work):
             t = 0.0
             for r in range(n):
                 t += features[a, r] * features[b, r]
-            gram[a, b] = t / v
-        gram[a, a] += 1.0 / s2
+            work.inner[a, b] = t
         t = 0.0
         for r in range(n):
             t += features[a, r] * y[r]
-        weights[a] = t / v
-    log_determinant = cholesky(gram, m)
-    forward_solve(gram, m, weights)
-    explained = 0.0
-    for a in range(m):
-        explained += weights[a] * weights[a]
-    backward_solve(gram, m, weights)
+        work.moments[a] = t
     penalty = 0.0
     for a in range(q * h):
         penalty += u[a] * u[a]
-    fit = -0.5 * (squares / v - explained + penalty / s2)
-    constant = m * np.log(s2) + n * np.log(2 * np.pi * v) + q * h * np.log(2 * np.pi * s2)
-    return fit - 0.5 * (log_determinant + constant), fit
+    constant = m * np.log(s2) + n * np.log(2 * np.pi) + q * h * np.log(2 * np.pi * s2)
+    best, chosen, fit, total = -1e300, 0, 0.0, 0.0
+    for g in range(len(noises.values)):
+        if 0 <= fixed != g:
+            continue
+        log_determinant, here = _at_noise(noises.values[g], s2, m, squares, work)
+        value = here + noises.log_weights[g] - 0.5 * (log_determinant + n * np.log(noises.values[g]))
+        if value > best:
+            total = total * np.exp(best - value) + 1.0
+            best, chosen, fit = value, g, here
+        else:
+            total += np.exp(value - best)
+    if work.noise[0] != noises.values[chosen]:
+        _at_noise(noises.values[chosen], s2, m, squares, work)
+    density = best + np.log(total) - 0.5 * (penalty / s2 + constant)
+    return density, fit - 0.5 * penalty / s2, chosen
 
 
 @njit(fastmath=True, nogil=True)
 def differentiate(inputs, y, u, net, work):
     """Write the gradient of -fit and the curvature H at the point of the last `log_joint`."""
     q, n = inputs.shape
-    h, v, s2 = net.hidden, net.noise_variance, net.prior_variance
+    h, v, s2 = net.hidden, work.noise[0], net.prior_variance
     m, k = h + net.bias, q * h
     jacobian, residual, room = work.jacobian, work.residual, work.room
     for r in range(n):
@@ -208,10 +246,10 @@ def differentiate(inputs, y, u, net, work):
 
 
 @njit(fastmath=True, nogil=True)
-def _optimise(inputs, y, u, net, work, iterations, damping):
+def _optimise(inputs, y, u, net, noises, work, iterations, damping):
     """Improve u in place by Levenberg–Marquardt steps; return its log joint density and the damping reached."""
     k = u.shape[0]
-    density, fit = log_joint(inputs, y, u, net, work)
+    density, fit, at = log_joint(inputs, y, u, net, noises, -1, work)
     for _ in range(iterations):
         differentiate(inputs, y, u, net, work)
         gain, there, better = -1.0, density, fit
@@ -226,7 +264,7 @@ def _optimise(inputs, y, u, net, work, iterations, damping):
             backward_solve(work.factor, k, work.proposal)
             for a in range(k):
                 work.proposal[a] += u[a]
-            there, better = log_joint(inputs, y, work.proposal, net, work)
+            there, better, _ = log_joint(inputs, y, work.proposal, net, noises, at, work)
             gain = better - fit
             if gain > 0:
                 break
@@ -236,6 +274,8 @@ def _optimise(inputs, y, u, net, work, iterations, damping):
         for a in range(k):
             u[a] = work.proposal[a]
         density, fit = there, better
+        if len(noises.values) > 1:  # the noise that suits the new point
+            density, fit, at = log_joint(inputs, y, u, net, noises, -1, work)
         damping = max(0.3 * damping, 1e-6)
         if gain < 1e-3:
             break
@@ -243,12 +283,12 @@ def _optimise(inputs, y, u, net, work, iterations, damping):
 
 
 @njit(nogil=True)
-def find_modes(inputs, y, net, starts, warm, search, work):
+def find_modes(inputs, y, net, noises, starts, warm, search, work):
     """Return the best points found, (last fits, k), and their log joint densities; `warm` are further starts."""
     k = starts.shape[1]
     values = np.empty(len(starts))
     for s in range(len(starts)):
-        values[s], _ = log_joint(inputs, y, starts[s], net, work)
+        values[s], _, _ = log_joint(inputs, y, starts[s], net, noises, -1, work)
     order = np.argsort(-values)
     count = search.fits[0] + len(warm)
     points, density, damping = np.empty((count, k)), np.empty(count), np.ones(count)
@@ -261,7 +301,7 @@ def find_modes(inputs, y, net, starts, warm, search, work):
         for a in range(going):
             r = ranked[a]
             density[r], damping[r] = _optimise(
-                inputs, y, points[r], net, work, search.iterations[stage], damping[r]
+                inputs, y, points[r], net, noises, work, search.iterations[stage], damping[r]
             )  # fmt: skip
         ranked[:going] = ranked[:going][np.argsort(-density[ranked[:going]])]
     best = ranked[: min(search.fits[-1], count)]

@@ -16,9 +16,9 @@ from jaxtyping import Array, Bool, Float
 from dagpost.errors import InputError, nearest, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.gaussian import Noise, log_normal
-from dagpost.models.mlp_evidence import family_samples, log_mean_weight, random_tables, second_layers
+from dagpost.models.mlp_evidence import family_samples, log_mean_weight, noise_grid, random_tables, second_layers
 from dagpost.models.mlp_fits import ACTIVATIONS as COMPILED
-from dagpost.models.mlp_fits import Network, Search
+from dagpost.models.mlp_fits import Network, Noises, Search
 from dagpost.models.numerical import QUICK, Estimate, FamilyEvidence, resample
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
 
@@ -123,8 +123,8 @@ class MlpGaussian(Model):
         return out + self.noise.log_prior(theta_j.log_variance) if self.noise.learned else out
 
     def numerical_evidence(self, stats: Statistics, seed: int = 0) -> FamilyEvidence:
-        """Return compiled estimates for one hidden layer of up to 6 units and known noise; else those of any model."""
-        if len(self.hidden) == 1 and self.hidden[0] <= MOST_HIDDEN and self.noise_variance is not None:
+        """Return compiled estimates for one hidden layer of up to 6 units; else those of any model."""
+        if len(self.hidden) == 1 and self.hidden[0] <= MOST_HIDDEN:
             return MlpEvidence(self, stats, seed)
         return super().numerical_evidence(stats, seed)
 
@@ -178,14 +178,21 @@ class MlpEvidence(FamilyEvidence):
         values = np.asarray(stats.shared.values, dtype=np.float64)
         super().__init__(values.shape[1])
         hidden = model.hidden[0]
-        assert model.noise_variance is not None
-        self.network = Network(
-            hidden, COMPILED.index(model.activation), int(model.bias), model.weight_scale**2, model.noise_variance
-        )
+        self.network = Network(hidden, COMPILED.index(model.activation), int(model.bias), model.weight_scale**2)
+        self.prior = (float(model.noise_shape), float(model.noise_rate))
+        if model.noise_variance is not None:
+            self.noises = [Noises(np.array([float(model.noise_variance)]), np.zeros(1))] * self.d
+        else:  # for the search: from all of a column's variance down to a thousandth of it
+            scales = np.log(np.maximum(values.var(axis=0), 1e-12))
+            logs = np.linspace(np.log(1e-3), np.log(2.0), 16)
+            self.noises = [noise_grid(scale + logs, logs[1] - logs[0], self.prior) for scale in scales]
+        self.learned = model.noise_variance is None
         rng = np.random.default_rng([seed, 17])
         self.tables = tuple(random_tables(search, self.d, hidden, rng) for search in SEARCHES)
         self.modes: dict[tuple[int, bytes], np.ndarray] = {}
-        self.kept: dict[tuple[int, bytes], np.ndarray] = {}  # draws of the first layer, where effort went into them
+        self.kept: dict[
+            tuple[int, bytes], tuple[np.ndarray, Noises]
+        ] = {}  # draws of the first layer, where effort went into them
         self.seed = seed
         # inputs of every node: all columns, then 1, over the rows without an intervention on it
         observed = np.asarray(stats.node.observed) > 0
@@ -203,17 +210,17 @@ class MlpEvidence(FamilyEvidence):
         return np.zeros((1, self.inputs[node].shape[1])), [self.d]  # one input that is always 0
 
     def _samples(self, node: int, parents: Bool[np.ndarray, " d"], effort: int):
-        """Return the inputs of a family, draws of the first layer, and the logs of their importance weights."""
+        """Return the inputs of a family, draws of the first layer, logs of their importance weights, and the noises."""
         search, tables, hidden = SEARCHES[effort], self.tables[effort], self.network.hidden
         inputs, columns = self._inputs(node, parents)
         scale = np.sqrt(self.network.prior_variance)
         starts = scale * tables.starts[:, columns].reshape(len(tables.starts), -1)
         warm = self._warm_start(node, parents, columns)
-        draws, logs, mode = family_samples(
-            inputs, self.inputs[node][node], self.network, starts, warm, search, tables
+        draws, logs, mode, noises = family_samples(
+            inputs, self.inputs[node][node], self.network, self.noises[node], self.prior, starts, warm, search, tables
         )  # fmt: skip
         self.modes[node, parents.tobytes()] = mode.reshape(len(columns), hidden)
-        return inputs, columns, draws, logs
+        return inputs, columns, draws, logs, noises
 
     def _warm_start(self, node: int, parents: Bool[np.ndarray, " d"], columns: list[int]) -> np.ndarray:
         """Return the mode of the family without its weakest parent, with weights 0 for it; none with few parents."""
@@ -231,11 +238,11 @@ class MlpEvidence(FamilyEvidence):
         return np.insert(self.modes[key], columns.index(int(weakest)), 0.0, axis=0).reshape(1, size)
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        _, _, draws, logs = self._samples(node, parents, effort)
+        _, _, draws, logs, noises = self._samples(node, parents, effort)
         value, error = log_mean_weight(logs)
         if effort > QUICK:
             rng = np.random.default_rng([self.seed, node])
-            self.kept[node, parents.tobytes()] = draws[resample(logs, KEPT, rng)].astype(np.float32)
+            self.kept[node, parents.tobytes()] = draws[resample(logs, KEPT, rng)].astype(np.float32), noises
         return Estimate(float(value), float(error), effort)
 
     def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> MlpTheta:
@@ -243,15 +250,19 @@ class MlpEvidence(FamilyEvidence):
         rng = np.random.default_rng([seed, node])
         kept = self.kept.get((node, parents.tobytes()))
         if kept is None:
-            inputs, columns, draws, logs = self._samples(node, parents, self.estimate(node, parents).effort)
+            effort = self.estimate(node, parents).effort
+            inputs, columns, draws, logs, noises = self._samples(node, parents, effort)
             first = draws[resample(logs, count, rng)]
         else:
             inputs, columns = self._inputs(node, parents)
-            first = rng.permutation(np.resize(rng.permutation(kept), (count, kept.shape[1]))).astype(np.float64)
+            some, noises = kept
+            first = rng.permutation(np.resize(rng.permutation(some), (count, some.shape[1]))).astype(np.float64)
         hidden, bias = self.network.hidden, self.network.bias
         normals = rng.standard_normal((count, hidden + bias))
-        second = second_layers(inputs, self.inputs[node][node], first, normals, self.network)
+        target, places = self.inputs[node][node], rng.random(count)
+        second, variance = second_layers(inputs, target, first, normals, places, self.network, noises)
         layer = np.zeros((count, self.d + 1, hidden))
         layer[:, columns] = first.reshape(count, len(columns), hidden)
         weights = (np.where(parents[:, None], layer[:, : self.d], 0.0), second[:, :hidden, None])
-        return MlpTheta(weights, (layer[:, self.d], second[:, hidden:]) if bias else (), None)
+        biases = (layer[:, self.d], second[:, hidden:]) if bias else ()
+        return MlpTheta(weights, biases, np.log(variance) if self.learned else None)
