@@ -30,6 +30,10 @@ QUICK, CAREFUL, MOST = 0, 1, 3
 those of them that are hard."""
 
 
+ASKING = 4
+"""Threads that ask for estimates: the ensembles of chains. Other cores look ahead."""
+
+
 class Estimate(NamedTuple):
     """Log evidence of a family, its standard error, and the effort that was made."""
 
@@ -50,6 +54,9 @@ class FamilyEvidence(abc.ABC):
     def __init__(self, d: int):
         self.d = d
         self.known: dict[tuple[int, bytes], Estimate] = {}
+        spare = (os.cpu_count() or 1) - ASKING
+        self._pool = ThreadPoolExecutor(spare) if spare > 0 else None
+        self._coming: set[tuple[int, bytes]] = set()
 
     @abc.abstractmethod
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
@@ -66,7 +73,31 @@ class FamilyEvidence(abc.ABC):
         found = self.known.get(key)
         if found is None or found.effort < effort:
             found = self.known[key] = self.compute(node, np.asarray(parents, dtype=np.bool_), effort)
+            if effort == QUICK:
+                self._look_ahead(node, np.asarray(parents, dtype=np.bool_))
         return found
+
+    def _look_ahead(self, node: int, parents: Bool[np.ndarray, " d"]) -> None:
+        """Let threads that have nothing else to do estimate families that differ by one parent."""
+        if self._pool is None:
+            return
+        for i in np.random.default_rng(len(self.known)).permutation(self.d):
+            other = parents.copy()
+            other[i] = not other[i]
+            key = (node, other.tobytes())
+            if len(self._coming) >= 4 * self._pool._max_workers:
+                return
+            if i != node and key not in self.known and key not in self._coming:
+                self._coming.add(key)
+                self._pool.submit(self._fill, node, other, key)
+
+    def _fill(self, node: int, parents: Bool[np.ndarray, " d"], key: tuple[int, bytes]) -> None:
+        """Estimate a family ahead of being asked for it."""
+        try:
+            if key not in self.known:
+                self.known.setdefault(key, self.compute(node, parents, QUICK))
+        finally:
+            self._coming.discard(key)
 
     def estimates(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
