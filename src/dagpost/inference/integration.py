@@ -1,6 +1,11 @@
 """Chains for models without closed-form evidence: families are estimated on demand, and again with more effort where
 the posterior rests on them.
 
+A search by node comes first: it adds and removes single parents, from no parents and from the sets that chains of the
+additive model reach. An edge that never gains nearly enough to be worth its prior is left out (`CANDIDATE`, at most
+`MOST_CANDIDATES` parents of a node are kept), so that chains meet thousands of families and not millions. Where the
+chains have been, the search is repeated, and edges that it finds come back.
+
 Chains run on quick estimates first. Families that many of their graphs have are then estimated carefully, and the
 chains go on from there; twice, since better estimates shift weight to families that were passed over. What error is
 left in the evidence is turned into an error of edge probabilities (`Integrated.edge_errors`), which is part of the
@@ -10,9 +15,13 @@ verdict.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
+from jaxtyping import Bool, Float
 
 from dagpost._util.clock import Clock
 from dagpost._util.progress import progress_bar
@@ -25,7 +34,9 @@ from dagpost.models.integrated import Integrated, common_families
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 
-STAGES = (0.3, 0.6)
+SEARCH_SHARE = 0.2
+"""Share of a time limit for the search by node."""
+STAGES = (0.35, 0.6)
 """Shares of a time limit after which families are estimated again."""
 STAGE_MOVES = 20_000
 """Moves per node of the chains before families are estimated again, where there is no time limit."""
@@ -42,6 +53,82 @@ def integrated(model: Model, stats: Statistics, seed: int, checkpoint: Sections 
     if found is not None:
         out.evidence.from_arrays(found.arrays)
     return out
+
+
+CANDIDATE = 4.0
+"""An edge stays if in some family it loses at most so much of the log posterior: a probability of 2 % there."""
+MOST_CANDIDATES = 10
+"""Most possible parents of a node that stay."""
+LARGEST_SET = 8
+"""Most parents of a node that the search adds."""
+
+
+class Screening:
+    """Which edges are worth the chains' time, from the best gain that each had in any family looked at.
+
+    Parameters
+    ----------
+    model
+        The model with its evidence.
+    prior
+        Prior over graphs that decomposes by node.
+    """
+
+    def __init__(self, model: Integrated, prior: GraphPrior):
+        self.model, self.d = model, model.evidence.d
+        self.columns = prior.components(self.d)[0].prior.column_table(self.d)
+        self.gains = np.full((self.d, self.d), -np.inf)
+        known = prior.constraints
+        self.open = ~np.eye(self.d, dtype=np.bool_)
+        self.required = np.zeros((self.d, self.d), dtype=np.bool_)
+        if known is not None:
+            self.open &= np.asarray(known.allowed)
+            self.required |= np.asarray(known.required)
+
+    def score(self, node: int, row: Bool[np.ndarray, " d"]) -> float:
+        """Return log evidence and log prior of a family."""
+        evidence = self.model.evidence.estimate(node, row).log_evidence
+        if self.columns is None:
+            return evidence
+        parents = np.flatnonzero(row)
+        counted = parents if self.columns.uncounted is None else parents[~self.columns.uncounted[parents, node]]
+        return evidence + self.columns.log_column(node, parents, len(counted))
+
+    def look_around(self, node: int, row: Bool[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+        """Return the gain of toggling every parent, and note the best gain of each."""
+        base, change = self.score(node, row), np.full(self.d, -np.inf)
+        for i in np.flatnonzero(self.open[:, node] & ~self.required[:, node]):
+            other = row.copy()
+            other[i] = not other[i]
+            change[i] = self.score(node, other) - base
+            self.gains[i, node] = max(self.gains[i, node], -change[i] if row[i] else change[i])
+        return change
+
+    def climb(self, node: int) -> None:
+        """Add and remove parents, the best first, as long as that gains."""
+        row = self.required[:, node].copy()
+        for _ in range(2 * LARGEST_SET):
+            change = self.look_around(node, row)
+            best = int(change.argmax())
+            if change[best] <= 0 or (not row[best] and row.sum() >= LARGEST_SET):
+                return
+            row[best] = not row[best]
+
+    def run(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None) -> None:
+        """Look around the families of the graphs, after a climb for each node if asked, and renew what is allowed."""
+        tasks: list[Callable[[], Any]] = [partial(self.climb, j) for j in range(self.d)] if climb else []
+        tasks += [partial(self.look_around, j, row) for j, row in common_families(graphs, 0.05)]
+        with (
+            progress_bar("looking for parents", len(tasks), progress) as advance,
+            ThreadPoolExecutor() as pool,
+        ):
+            for _ in pool.map(lambda task: None if clock.expired else task(), tasks):
+                advance(1)
+        seen = np.concatenate([graphs, self.required[None]]).any(axis=0)
+        ranked = np.argsort(np.argsort(-self.gains, axis=0), axis=0)
+        worth = (self.gains >= -CANDIDATE) & (ranked < MOST_CANDIDATES)
+        unseen = np.isneginf(self.gains).all(axis=0)  # time ran out before the node's turn
+        self.model.allowed = (worth | seen | unseen) & self.open | self.required
 
 
 def additive_start(data: Dataset, prior: GraphPrior, graphs: Graphs, key: Key, clock: Clock) -> Graphs:
@@ -73,6 +160,8 @@ def refine_numerically(
         if callback is not None:
             callback(snapshot)
 
+    screening = Screening(model, prior)
+    screening.run(graphs, clock.until(SEARCH_SHARE) if clock.limit is not None else clock, True, progress)
     for stage, share in enumerate(STAGES):
         part = clock.until(share) if clock.limit is not None else Clock(stopped=clock.stopped)
         found = refine(
@@ -81,8 +170,9 @@ def refine_numerically(
         )  # fmt: skip
         rough = model.rough_families(common_families(found.graphs, LEAST_SHARE))
         graphs = found.graphs[:: max(1, len(found.graphs) // 32)]
-        if not rough or clock.expired:
+        if clock.expired:
             break
+        screening.run(graphs, clock.until(share + 0.1) if clock.limit is not None else clock, False, progress)
         with progress_bar(f"estimating {len(rough)} families again", len(rough), progress) as advance:
             for chunk in range(0, len(rough), 16):
                 if clock.until(share + 0.2).expired if clock.limit is not None else clock.expired:

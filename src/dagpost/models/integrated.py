@@ -43,6 +43,8 @@ class Integrated(Model):
     def __init__(self, model: Model, stats: Statistics, seed: int = 0):
         self.model, self.stats = model, stats
         self.evidence: FamilyEvidence = model.numerical_evidence(stats, seed)
+        self.allowed = np.ones((self.evidence.d, self.evidence.d), dtype=np.bool_)
+        """Edges that a search has left; families with others have evidence 0."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -65,7 +67,7 @@ class Integrated(Model):
     def log_evidence(self, j: int, parents: Nodes, stats: Statistics) -> float:
         row = np.zeros(self.evidence.d, dtype=np.bool_)
         row[np.asarray(parents, dtype=np.int64)] = True
-        return self.evidence.estimate(j, row).log_evidence
+        return -np.inf if (row & ~self.allowed[:, j]).any() else self.evidence.estimate(j, row).log_evidence
 
     def log_evidences(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics
