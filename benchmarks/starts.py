@@ -19,8 +19,7 @@ from typing import Any
 import pandas as pd
 from pinned import run_pinned
 
-from dagpost.inference.auto import STARTS
-from dagpost.studies.comparisons import START_PRECISION, seconds_needed
+from dagpost.studies.comparisons import START_PRECISION, STARTS, seconds_needed
 
 RESULTS = Path(__file__).parent / "results" / "starts.csv"
 FIRST_SEED = 90_000

@@ -55,6 +55,7 @@ def by_prior_draws(model, data, j, parents, count=60_000):
     return logs.max() + np.log(weights.mean()), weights.std() / weights.mean() / np.sqrt(count), first, weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parents", [(), (0,), (0, 2)])
 def test_networks_agree_with_averages_over_the_prior(small, parents):
     model = dp.MlpGaussian()
@@ -87,6 +88,7 @@ def test_variants_agree_with_averages_over_the_prior(small, settings):
     assert found.log_evidence == pytest.approx(expected, abs=4 * np.hypot(error, found.error) + 0.01)
 
 
+@pytest.mark.slow
 def test_rows_with_an_intervention_do_not_enter(small):
     mask = np.zeros(small.values.shape, dtype=bool)
     mask[:4, 1] = True
@@ -96,6 +98,7 @@ def test_rows_with_an_intervention_do_not_enter(small):
     assert partly.estimate(1, rows(0)).log_evidence == pytest.approx(rest.estimate(1, rows(0)).log_evidence, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_an_estimate_depends_on_family_and_seed_alone(small):
     model = dp.MlpGaussian()
     stats = model.summarise(small)
@@ -114,6 +117,7 @@ def test_an_estimate_depends_on_family_and_seed_alone(small):
     assert resumed.estimate(2, rows(0, 1, 3)) == one.estimate(2, rows(0, 1, 3))
 
 
+@pytest.mark.slow
 def test_draws_follow_the_posterior(small):
     """Mean and spread of the function at the rows, against weighted draws of the prior."""
     model = dp.MlpGaussian()
@@ -148,6 +152,7 @@ def own_model():
     return module.LaplaceLinear()
 
 
+@pytest.mark.slow
 def test_any_model_agrees_with_the_closed_form():
     model = dp.LinearGaussian()
     stats = model.summarise(dp.simulate(nodes=4, observations=40, seed=0).train)
@@ -160,6 +165,7 @@ def test_any_model_agrees_with_the_closed_form():
         assert found.error < 0.05 and found.effort == QUICK
 
 
+@pytest.mark.slow
 def test_unknown_noise_agrees_with_averages_over_the_prior(small):
     """The noise by quadrature over its own prior: `Z = ∫ Z(v) p(v) dv`."""
     model = dp.MlpGaussian(noise_variance=None)
@@ -232,6 +238,7 @@ def test_chains_agree_with_the_exact_sum(networks):
     assert chains.theta.weights[0].shape == (1000, 4, 4, 5)
 
 
+@pytest.mark.slow
 def test_errors_of_the_evidence_reach_the_edges(small):
     """One family in two graphs, with an error e: their odds change by a factor exp(e z)."""
     model = dp.MlpGaussian()

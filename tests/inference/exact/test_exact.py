@@ -104,7 +104,6 @@ def test_parent_sets_by_name(sim):
 
 def test_errors_name_the_cause(sim):
     for options, message in [
-        ({"model": "mlp"}, "no closed-form evidence"),
         ({"model": "linar"}, "did you mean 'linear'"),
         ({"prior": "unifrom"}, "did you mean 'uniform'"),
         ({"draws": 0}, "draws=0"),

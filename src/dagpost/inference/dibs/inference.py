@@ -165,7 +165,7 @@ class Dibs(Method):
 
     >>> import dagpost as dp
     >>> data = dp.simulate(nodes=4, observations=50, seed=0).train
-    >>> len(dp.fit(data, method=dp.Dibs(particles=5, steps=50)))
+    >>> len(dp.fit(data, method=dp.Dibs(particles=5, steps=50, moves=0)))
     5
     """
 
