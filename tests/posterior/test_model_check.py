@@ -28,7 +28,7 @@ def test_a_curve_is_seen():
     x[:, 2] = x[:, 0] + 0.6 * x[:, 0] ** 2 + 0.3 * x[:, 2]
     found = checked(x, knowledge={"required": [["x0", "x2"]]})
     assert any(m.kind == "nonlinear" and (m.node, m.cause) == ("x2", "x0") for m in found)
-    assert "x2 on x0" in model_fit_text(found) and "mlp" in model_fit_text(found)
+    assert "x2 on x0" in model_fit_text(found) and "model='additive'" in model_fit_text(found)
 
 
 def test_heavy_tails_are_seen():

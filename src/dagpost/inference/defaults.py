@@ -102,9 +102,7 @@ def assume(
     if prior is None:
         messages["prior"] = "all edges equally probable; how many there are is learnt (unknown-density)"
     if method is None:
-        messages["method"] = (
-            "auto: exact for few columns, chains over graphs for more, DiBS where evidence has no closed form"
-        )
+        messages["method"] = "auto: exact for few columns, chains over graphs for more"
     if not data.intervened.any():
         messages["rows"] = "all observed, none from an intervention"
     messages |= _two_valued_columns(data)

@@ -43,8 +43,8 @@ class Integrated(Model):
     def __init__(self, model: Model, stats: Statistics, seed: int = 0):
         self.model, self.stats = model, stats
         self.evidence: FamilyEvidence = model.numerical_evidence(stats, seed)
+        # edges that a search has left; families with others have evidence 0
         self.allowed = np.ones((self.evidence.d, self.evidence.d), dtype=np.bool_)
-        """Edges that a search has left; families with others have evidence 0."""
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -56,6 +56,7 @@ class FamilyEvidence(abc.ABC):
         self.known: dict[tuple[int, bytes], Estimate] = {}
         spare = (os.cpu_count() or 1) - ASKING
         self._pool = ThreadPoolExecutor(spare) if spare > 0 else None
+        self._most_coming = 4 * spare
         self._coming: set[tuple[int, bytes]] = set()
 
     @abc.abstractmethod
@@ -85,7 +86,7 @@ class FamilyEvidence(abc.ABC):
             other = parents.copy()
             other[i] = not other[i]
             key = (node, other.tobytes())
-            if len(self._coming) >= 4 * self._pool._max_workers:
+            if len(self._coming) >= self._most_coming:
                 return
             if i != node and key not in self.known and key not in self._coming:
                 self._coming.add(key)

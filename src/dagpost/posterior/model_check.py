@@ -125,7 +125,7 @@ def _p_values(
 
 
 CURES = {
-    "nonlinear": "a linear model may miss such edges or turn them round: compare with --model mlp (model='mlp')",
+    "nonlinear": "a linear model may miss or turn round such edges: compare with --model additive (model='additive')",
     "heavy tails": "the model is too sure of edges there: take logarithms or ranks of these columns",
     "unequal variance": "the model is too sure of edges there: take logarithms of these columns",
 }

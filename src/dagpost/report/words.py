@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dagpost.models import BGe, GaussianProcess, LinearGaussian, MlpGaussian
+from dagpost.models import Additive, BGe, GaussianProcess, LinearGaussian, MlpGaussian
 from dagpost.posterior.records import ChainDiagnostics, Diagnostics, ExactDiagnostics, ParticleDiagnostics
 from dagpost.priors import ErdosRenyi, InformedPrior, ScaleFree, Uniform, UnknownDensity
 from dagpost.priors.constraints import Constraints
@@ -52,6 +52,15 @@ def _bge(model: BGe) -> str:
     )
 
 
+def _additive(model: Additive) -> str:
+    """Return the additive model in words."""
+    ratios = ", ".join(f"{ratio:g}" for ratio in model.signal_ratios)
+    return (
+        "Nonlinear Gaussian model, a sum of smooth functions of single parents, integrated out; length scale "
+        f"{model.length_scale:g} standard deviations, signal-to-noise ratios of {ratios}, equally probable"
+    )
+
+
 def _gaussian_process(model: GaussianProcess) -> str:
     """Return the Gaussian-process model in words."""
     lengths, ratios = (", ".join(f"{value:g}" for value in grid) for grid in (model.lengths, model.ratios))
@@ -90,6 +99,7 @@ SENTENCES: dict[type, Callable[[Any], str]] = {
     LinearGaussian: _linear,
     MlpGaussian: _mlp,
     BGe: _bge,
+    Additive: _additive,
     GaussianProcess: _gaussian_process,
     ErdosRenyi: _erdos_renyi,
     ScaleFree: _scale_free,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 OVERRIDES = {
     "units": "--raw-units",
-    "model": "--model linear | mlp, --noise 0.1",
+    "model": "--model linear | additive | gp | mlp, --noise 0.1",
     "noise": "--noise 0.1",
     "prior": "--prior erdos-renyi | scale-free | uniform",
     "method": "--method exact | dibs | …",
