@@ -1,10 +1,11 @@
 """Chains for models without closed-form evidence: families are estimated on demand, and again with more effort where
 the posterior rests on them.
 
-A search by node comes first: it adds and removes single parents, from no parents and from the sets that chains of the
-additive model reach. An edge that never gains nearly enough to be worth its prior is left out (`CANDIDATE`, at most
-`MOST_CANDIDATES` parents of a node are kept), so that chains meet thousands of families and not millions. Where the
-chains have been, the search is repeated, and edges that it finds come back.
+A search by node comes first. It adds and removes single parents, from no parents, among all nodes and among those
+before it in graphs that chains of the additive model reach. At the families where this ends, and at those of the
+graphs, it notes what each edge is worth. Edges that are worth too little everywhere are left out (`CANDIDATE`), so that
+chains meet thousands of families and not millions. Where the chains have been, the search is repeated, and edges that
+it finds come back.
 
 Chains run on quick estimates first. Families that many of their graphs have are then estimated carefully, and the
 chains go on from there; twice, since better estimates shift weight to families that were passed over. What error is
@@ -26,6 +27,7 @@ from jaxtyping import Bool, Float
 from dagpost._util.clock import Clock
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
+from dagpost.graphs import topological_order
 from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
@@ -57,8 +59,8 @@ def integrated(model: Model, stats: Statistics, seed: int, checkpoint: Sections 
 
 CANDIDATE = 4.0
 """An edge stays if in some family it loses at most so much of the log posterior: a probability of 2 % there."""
-MOST_CANDIDATES = 10
-"""Most possible parents of a node that stay."""
+ORDERS = 6
+"""Orders of the nodes, those of graphs to start from, in which the search looks for parents too."""
 LARGEST_SET = 8
 """Most parents of a node that the search adds."""
 
@@ -95,29 +97,43 @@ class Screening:
         return evidence + self.columns.log_column(node, parents, len(counted))
 
     def look_around(self, node: int, row: Bool[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-        """Return the gain of toggling every parent, and note the best gain of each."""
+        """Return the gain of toggling every parent."""
         base, change = self.score(node, row), np.full(self.d, -np.inf)
         for i in np.flatnonzero(self.open[:, node] & ~self.required[:, node]):
             other = row.copy()
             other[i] = not other[i]
             change[i] = self.score(node, other) - base
-            self.gains[i, node] = max(self.gains[i, node], -change[i] if row[i] else change[i])
         return change
 
-    def climb(self, node: int) -> None:
-        """Add and remove parents, the best first, as long as that gains."""
+    def note(self, node: int, row: Bool[np.ndarray, " d"]) -> None:
+        """Note what every edge is worth in this family, where that is the most so far."""
+        change = self.look_around(node, row)
+        worth = np.where(row, -change, change)
+        self.gains[:, node] = np.where(np.isfinite(change), np.maximum(self.gains[:, node], worth), self.gains[:, node])
+
+    def climb(self, node: int, among: Bool[np.ndarray, " d"] | None = None) -> None:
+        """Add and remove parents, the best first, as long as that gains; only those among some nodes if given."""
         row = self.required[:, node].copy()
         for _ in range(2 * LARGEST_SET):
             change = self.look_around(node, row)
+            if among is not None:
+                change = np.where(among, change, -np.inf)
             best = int(change.argmax())
             if change[best] <= 0 or (not row[best] and row.sum() >= LARGEST_SET):
-                return
+                break
             row[best] = not row[best]
+        self.note(node, row)
 
     def run(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None) -> None:
         """Look around the families of the graphs, after a climb for each node if asked, and renew what is allowed."""
-        tasks: list[Callable[[], Any]] = [partial(self.climb, j) for j in range(self.d)] if climb else []
-        tasks += [partial(self.look_around, j, row) for j, row in common_families(graphs, 0.05)]
+        tasks: list[Callable[[], Any]] = []
+        if climb:  # without an order children pass for parents, and parents seem to add nothing
+            orders = np.unique([topological_order(graph) for graph in graphs], axis=0)[:ORDERS]
+            tasks = [partial(self.climb, j) for j in range(self.d)]
+            for order in orders.tolist():
+                for place, j in enumerate(order):
+                    tasks.append(partial(self.climb, j, np.isin(np.arange(self.d), order[:place])))
+        tasks += [partial(self.note, j, row) for j, row in common_families(graphs, 0.05)]
         with (
             progress_bar("looking for parents", len(tasks), progress) as advance,
             ThreadPoolExecutor() as pool,
@@ -125,8 +141,7 @@ class Screening:
             for _ in pool.map(lambda task: None if clock.expired else task(), tasks):
                 advance(1)
         seen = np.concatenate([graphs, self.required[None]]).any(axis=0)
-        ranked = np.argsort(np.argsort(-self.gains, axis=0), axis=0)
-        worth = (self.gains >= -CANDIDATE) & (ranked < MOST_CANDIDATES)
+        worth = self.gains >= -CANDIDATE
         unseen = np.isneginf(self.gains).all(axis=0)  # time ran out before the node's turn
         self.model.allowed = (worth | seen | unseen) & self.open | self.required
 
