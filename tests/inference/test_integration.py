@@ -111,8 +111,8 @@ def test_a_checkpoint_holds_the_evidence(tmp_path, monkeypatch, chains):
 
 def test_the_search_keeps_what_matters_and_drops_the_rest():
     """Six columns of a network, and six of noise."""
-    values = dp.simulate(nodes=6, observations=2000, seed=1).train.values
-    noise = np.random.default_rng(0).normal(size=values.shape)
+    values = dp.simulate(nodes=6, observations=50_000, seed=1).train.values
+    noise = np.sqrt(0.1) * np.random.default_rng(0).normal(size=values.shape)
     data = dp.Dataset(np.concatenate([values, noise], axis=1))
     model = Estimated()
     scored = Integrated(model, model.summarise(data))

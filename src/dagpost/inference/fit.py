@@ -185,9 +185,9 @@ def fit(
 
     >>> import dagpost as dp
     >>> sim = dp.simulate(nodes=5, observations=100, seed=0)
-    >>> post = dp.fit(sim.train, model="linear", method="dibs", particles=5, steps=200)
+    >>> post = dp.fit(sim.train, model="linear", draws=100)
     >>> post.graphs.shape
-    (5, 5, 5)
+    (100, 5, 5)
     """
     common = {"particles": particles, "draws": draws, "steps": steps}
     for name, value in common.items():
