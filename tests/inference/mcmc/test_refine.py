@@ -72,11 +72,12 @@ def test_interventions_count():
 
 
 @pytest.mark.slow
-def test_auto_without_closed_form_is_dibs_and_says_so():
+def test_chains_on_numerical_evidence_can_start_from_dibs():
     sim = dp.simulate("mlp", nodes=4, observations=30, seed=1, interventional_sets=0)
-    post = dp.fit(sim.train, "mlp", steps=5, particles=3)
-    assert len(post) == 3
-    assert "no closed-form evidence" in post.info["verdict"]
+    post = dp.fit(sim.train, "mlp", steps=5, particles=3, draws=20, max_moves=20_000)
+    found = post.record.diagnostics
+    assert len(post) == 20 and (found.start, found.particles) == ("dibs", 3) and found.families > 0
+    assert "estimated" in post.info["verdict"]
 
 
 @pytest.mark.parametrize("wrong", [{"max_moves": 0}, {"precision": -1}, {"ensembles": 1}])
