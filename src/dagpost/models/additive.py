@@ -198,7 +198,7 @@ class Additive(Model):
         constant = (
             -count / 2 * log(2 * pi)
             - 0.5 * np.log1p(INTERCEPT_RATIO * count)
-            + a * log(b) + gammaln(a + count / 2) - gammaln(a) - log(len(precisions))
+            + a * log(b) + gammaln(a + count / 2) - gammaln(a)
         )  # fmt: skip
         # |K0| is that of the smallest precision: the others add log(t / floor) / 2 for each column of the parents
         more = 0.5 * np.log(precisions / floor)[:, None] * self.width * np.arange(d)
@@ -219,7 +219,7 @@ class Additive(Model):
             by_node=-rows * log_scale,
             width=self.width,
             first=d,
-            settings=len(precisions),
+            log_shares=np.full(len(precisions), -log(len(precisions))),
         )
 
     def evidence_table(self, stats: Statistics) -> ConjugateTable:
@@ -255,7 +255,7 @@ class Additive(Model):
         for j in range(d):
             parents, group = np.flatnonzero(graph[:, j]), int(table.group[j])
             columns = (d + parents[:, None] * width + np.arange(width)).ravel()
-            at = [_Conditional.of(table, t, j, columns, len(parents)) for t in range(table.settings)]
+            at = [_Conditional.of(table, t, j, columns, len(parents)) for t in range(len(table.log_shares))]
             shares = np.exp([c.log_weight - max(c.log_weight for c in at) for c in at])
             chosen = at[rng.choice(len(at), p=shares / shares.sum())]
             noise = chosen.rate / rng.gamma(chosen.shape)
@@ -296,11 +296,13 @@ class _Conditional(NamedTuple):
     @classmethod
     def of(cls, table: ConjugateTable, setting: int, j: int, columns: np.ndarray, p: int) -> _Conditional:
         """Return it for node j given p parents with these columns."""
-        g = setting * (len(table.matrix) // table.settings) + int(table.group[j])
+        g = setting * (len(table.matrix) // len(table.log_shares)) + int(table.group[j])
         matrix = table.matrix[g]
         lower = np.linalg.cholesky(matrix[np.ix_(columns, columns)])
         solved = np.linalg.solve(lower, matrix[columns, j])
         schur = max(float(matrix[j, j] - solved @ solved), table.floor)
         rate, shape = table.offset + table.scale * schur, float(table.power[g, p])
-        log_weight = table.constant[g, p] - np.log(np.diag(lower)).sum() - shape * np.log(rate)
+        log_weight = (
+            table.log_shares[setting] + table.constant[g, p] - np.log(np.diag(lower)).sum() - shape * np.log(rate)
+        )
         return cls(float(log_weight), np.linalg.solve(lower.T, solved), lower, shape, rate)

@@ -54,7 +54,7 @@ class ConjugateTable(NamedTuple):
     by_node: np.ndarray  # (d,)
     width: int = 1  # columns of a parent
     first: int = 0  # column at which those of node 0 as a parent begin
-    settings: int = 1  # of the hyperparameters
+    log_shares: np.ndarray = np.zeros(1)  # log prior weight of each setting of the hyperparameters
 
 
 @njit(inline="always")
@@ -120,11 +120,13 @@ def evidence_with(table, j, parents, p, columns, lower):
     else:
         prior_determinant, prior_schur = factorise(table.prior_matrix, j, columns, c, table.floor, lower)
     total = -np.inf
-    groups = table.matrix.shape[0] // table.settings
-    for t in range(table.settings):
+    settings = table.log_shares.shape[0]
+    groups = table.matrix.shape[0] // settings
+    for t in range(settings):
         g = t * groups + table.group[j]
         log_determinant, schur = factorise(table.matrix[g], j, columns, c, table.floor, lower)
         value = evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
+        value += table.log_shares[t]
         total = value if t == 0 else log_add(total, value)
     return total + table.by_node[j]
 
@@ -275,12 +277,12 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
 
     def factor(matrix):
         matrix = jnp.asarray(matrix)
-        if table.first == 0:
+        if matrix.shape[0] == d:
             return _soft_factor(matrix, matrix[:, node], matrix[node, node], m, table.floor)
-        of_parents = slice(table.first, None)
+        of_parents = slice(d, None)  # shapes are known while JAX traces, numbers in the table are not
         block = matrix[of_parents, of_parents]
         return _soft_factor(
-            block, matrix[of_parents, node], matrix[node, node], jnp.repeat(m, table.width), table.floor
+            block, matrix[of_parents, node], matrix[node, node], jnp.repeat(m, matrix.shape[0] // d - 1), table.floor
         )
 
     prior_determinant, prior_schur = factor(table.prior_matrix)
@@ -289,7 +291,8 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
         + 0.5 * prior_determinant
         + interpolated(table.prior_power) * jnp.log(prior_schur)
     )
-    groups = table.matrix.shape[0] // table.settings
+    settings = len(table.log_shares)
+    groups = table.matrix.shape[0] // settings
 
     def at_setting(t):
         g = t * groups + group
@@ -301,9 +304,9 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
             - table.linear * schur
         )
 
-    if table.settings == 1:
+    if settings == 1:
         return rest + at_setting(0)
-    return rest + logsumexp(jnp.stack([at_setting(t) for t in range(table.settings)]))
+    return rest + logsumexp(jnp.asarray(table.log_shares) + jnp.stack([at_setting(t) for t in range(settings)]))
 
 
 def _soft_factor(block, cross, target, m, floor):

@@ -163,7 +163,7 @@ def plain_table(table: ConjugateTable) -> ConjugateTable:
         by_node=np.asarray(table.by_node, dtype=np.float64),
         width=int(table.width),
         first=int(table.first),
-        settings=int(table.settings),
+        log_shares=np.asarray(table.log_shares, dtype=np.float64),
     )
 
 
