@@ -38,7 +38,8 @@ def timed(nodes: int, data_seed: int, method: str, seeds: int, limit: float) -> 
     row = {
         "nodes": nodes, "data": data_seed, "method": method, "edges": int(sim.graph.sum()),
         "auroc": metrics.auroc(first, sim.graph), "eshd": metrics.expected_shd(first, sim.graph),
-        "eshd_weighted": metrics.expected_shd(plus, sim.graph), "seconds": seconds, "cores": os.cpu_count(),
+        "eshd_weighted": metrics.expected_shd(plus, sim.graph), "seconds": seconds,
+        "cores": len(os.sched_getaffinity(0)),
         "trusted": first.record.verdict.trusted if first.record.verdict else None,
     }  # fmt: skip
     if method == "auto":

@@ -9,8 +9,10 @@ import pytest
 
 import dagpost as dp
 from dagpost._util.clock import Clock
-from dagpost.inference.integration import Screening, additive_start
+from dagpost.inference.candidates import Candidates
+from dagpost.inference.integration import additive_start
 from dagpost.models import LinearGaussian
+from dagpost.models.family_table import ABSENT, listed_evidence
 from dagpost.models.integrated import Integrated
 from dagpost.models.numerical import Estimate, FamilyEvidence
 
@@ -109,18 +111,76 @@ def test_a_checkpoint_holds_the_evidence(tmp_path, monkeypatch, chains):
     np.testing.assert_allclose(resumed.edge_marginals, whole.edge_marginals, atol=0.04)
 
 
-def test_the_search_keeps_what_matters_and_drops_the_rest():
-    """Six columns of a network, and six of noise."""
+@pytest.fixture(scope="module")
+def searched():
+    """Six columns of a network, and six of noise; the candidates that the search finds, and the table."""
     values = dp.simulate(nodes=6, observations=50_000, seed=1).train.values
     noise = np.sqrt(0.1) * np.random.default_rng(0).normal(size=values.shape)
     data = dp.Dataset(np.concatenate([values, noise], axis=1))
-    model = Estimated()
-    scored = Integrated(model, model.summarise(data))
+    scored = Integrated(Estimated(), Estimated().summarise(data))
     empty, key = np.zeros((1, 12, 12), dtype=bool), jax.random.key(0)
     graphs = additive_start(data, dp.ErdosRenyi(), empty, key, Clock())
-    Screening(scored, dp.ErdosRenyi()).run(graphs, Clock(), True, False)
+    candidates = Candidates(scored, dp.ErdosRenyi())
+    candidates.search(graphs, Clock(), True, False)
+    candidates.fill(graphs, Clock(), False)
+    return data, candidates, graphs
+
+
+def test_the_search_keeps_what_matters_and_drops_the_rest(searched):
+    data, candidates, _ = searched
+    listed = candidates.model.table.place.T >= 0
     probable = dp.exact(data, "linear", prior="erdos-renyi").edge_marginals > 0.1
-    assert scored.allowed[probable].all() and not scored.allowed.diagonal().any()
-    assert scored.allowed[6:].mean() < 0.3
-    i, j = np.argwhere(~scored.allowed & ~np.eye(12, dtype=bool))[0].tolist()
-    assert scored.log_evidence(j, [i], scored.stats) == -np.inf
+    assert listed[probable].all() and not listed.diagonal().any()
+    assert listed[6:].mean() < 0.3
+
+
+def test_families_left_out_are_far_below_their_subsets(searched):
+    _, candidates, _ = searched
+    table, prior = candidates.model.table, dp.ErdosRenyi().column_table(12)
+    left_out = 0
+    for j, code in np.argwhere(np.isneginf(table.evidence)).tolist():
+        row = table.row(j, code)
+        if code >= 1 << (table.place[j] >= 0).sum():
+            continue
+        left_out += 1
+        own = candidates.score(j, row)
+        assert own == pytest.approx(
+            LinearGaussian().log_evidence(j, np.flatnonzero(row), candidates.model.stats)
+            + prior.log_column(j, np.flatnonzero(row), int(row.sum()))
+        )
+        subsets = [s for s in range(code) if s & ~code == 0 and np.isfinite(table.evidence[j, s])]
+        assert max(candidates.score(j, table.row(j, s)) for s in subsets) - own > 8
+    assert left_out > 100
+
+
+def test_a_table_holds_what_was_estimated(searched):
+    _, candidates, _ = searched
+    table = candidates.model.table
+    for j, code in np.argwhere(np.isfinite(table.evidence)).tolist()[::7]:
+        row = table.row(j, code)
+        assert table.code(j, row) == code
+        assert table.evidence[j, code] == candidates.model.log_evidence(j, np.flatnonzero(row), candidates.model.stats)
+        parents = np.flatnonzero(row)
+        assert listed_evidence(*table, j, parents, len(parents)) == table.evidence[j, code]
+    j, i = np.argwhere((table.place == ABSENT) & ~np.eye(12, dtype=bool))[0].tolist()
+    assert table.code(j, np.arange(12) == i) is None
+    assert listed_evidence(*table, j, np.array([i]), 1) == -np.inf
+    full = np.triu(np.ones((1, 12, 12), dtype=bool), 1)
+    near = table.nearest(full)
+    assert not (near & ~full).any() and near.any()
+    codes = [(j, table.code(j, near[0][:, j])) for j in range(12)]
+    assert all(np.isfinite(table.evidence[j, code]) for j, code in codes)
+    np.testing.assert_array_equal(table.nearest(near), near)
+
+
+def test_rough_families_come_in_order_of_effort():
+    data = dp.simulate(nodes=6, observations=60, seed=4).train
+    scored = Integrated(Estimated(claimed=1.0), Estimated().summarise(data))
+    candidates = Candidates(scored, dp.ErdosRenyi())
+    empty = np.zeros((1, 6, 6), dtype=bool)
+    candidates.fill(empty, Clock(), False)
+    first = candidates.rough(empty)
+    assert len(first) > 6 and {effort for _, effort in first} == {1}
+    scored.improve(first[:3])
+    efforts = [effort for _, effort in candidates.rough(empty)]
+    assert efforts == sorted(efforts) and set(efforts) == {1, 2}

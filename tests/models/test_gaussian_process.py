@@ -1,6 +1,5 @@
 """The Gaussian-process model against direct evaluation: Student densities by scipy, and the process itself."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -94,7 +93,7 @@ def test_threads_change_nothing(monkeypatch):
     nodes = np.repeat(np.arange(5), 8)
     parents = np.random.default_rng(1).random((40, 5)) < 0.5
     parents[np.arange(40), nodes] = False
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(gp_evidence, "available_cores", lambda: 4)
     threaded = MODEL.log_evidences(nodes, parents, stats)
     one_by_one = [MODEL.log_evidence(j, np.flatnonzero(row), stats) for j, row in zip(nodes, parents)]
     np.testing.assert_array_equal(threaded, one_by_one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,11 @@ def cached_by_value(function: Callable[..., Result]) -> Callable[..., Result]:
             return function(*arguments)
 
     return call
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_memory() -> float:

@@ -30,7 +30,7 @@ from dagpost.inference.integration import additive_start, integrated, refine_num
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
-from dagpost.models.integrated import LARGEST_ERROR, Integrated, evidence_verdict
+from dagpost.models.integrated import LARGEST_ERROR, evidence_verdict
 from dagpost.posterior import Posterior, posterior_of_draws
 from dagpost.posterior.records import ChainDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
@@ -101,14 +101,17 @@ def auto(
         "rows": rows, "draws": draws, "effort": effort, "clock": clock, "progress": progress,
         "checkpoint": checkpoint, "callback": callback,
     }  # fmt: skip
-    scored = model if model.has_evidence else integrated(model, stats, seed, checkpoint)
-    if isinstance(scored, Integrated):
-        found = refine_numerically(graphs, scored, prior, key_chains, **run)
-        errors = scored.edge_errors(found.graphs)
-        made |= {"evidence_error": float(errors.max()), "families": len(scored.evidence.known)}
-        also, fine = " " + evidence_verdict(errors, data.names), bool(errors.max() <= LARGEST_ERROR)
+    scored, also, fine = model, "", True
+    if model.has_compiled_evidence:
+        found = refine(graphs, model, prior, stats, key_chains, **run)
     else:
-        found, also, fine = refine(graphs, scored, prior, stats, key_chains, **run), "", True
+        listed = integrated(model, stats, checkpoint)
+        found = refine_numerically(graphs, listed, prior, key_chains, **run)
+        made |= {"families": len(listed.evidence.known)}
+        if not model.has_evidence:
+            scored, errors = listed, listed.edge_errors(found.graphs)
+            made |= {"evidence_error": float(errors.max())}
+            also, fine = " " + evidence_verdict(errors, data.names), bool(errors.max() <= LARGEST_ERROR)
     record = RunRecord(
         "auto",
         Sampling(chain_lengths=found.chain_lengths),

@@ -21,7 +21,6 @@ Two ways lead to `|A|` and `A⁻¹` of `A = I + r K`; the intercept is a change 
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import lgamma
@@ -31,6 +30,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dagpost._util.compiled import njit
+from dagpost._util.environment import available_cores
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Floating-point liberties that vectorise sums; infinities and NaN keep their meaning."""
@@ -311,7 +311,7 @@ def evidence_grids(
     """
     out = np.empty((len(nodes), len(grid.lengths), len(grid.ratios)))
     work = partial(_families, grid, standard, counts, group, nodes, parents)
-    threads = min(os.cpu_count() or 1, -(-len(nodes) // CHUNK))
+    threads = min(available_cores(), -(-len(nodes) // CHUNK))
     if threads <= 1:
         work(0, len(nodes), out)
         return out

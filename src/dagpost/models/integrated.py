@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -11,15 +10,17 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dagpost._util.environment import available_cores
 from dagpost.errors import printable
 from dagpost.models.base import Model, Statistics
-from dagpost.models.numerical import MOST, QUICK, FamilyEvidence
+from dagpost.models.family_table import FamilyTable
+from dagpost.models.numerical import MOST, QUICK, ClosedForm, FamilyEvidence
 from dagpost.typing import Graphs, Key, Nodes, Scalar, SoftColumn, Theta
 
 Family = tuple[int, Bool[np.ndarray, " d"]]
 """A node and its parents."""
-ACCURATE = 0.1
-"""Standard error of a log evidence that is good enough."""
+ACCURATE = (-1.0, 0.1, 0.3)
+"""Standard error of a log evidence that is good enough, by the effort made: none is for a quick estimate."""
 LARGEST_ERROR = 0.05
 """Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted."""
 
@@ -42,9 +43,10 @@ class Integrated(Model):
 
     def __init__(self, model: Model, stats: Statistics, seed: int = 0):
         self.model, self.stats = model, stats
-        self.evidence: FamilyEvidence = model.numerical_evidence(stats, seed)
-        # edges that a search has left; families with others have evidence 0
-        self.allowed = np.ones((self.evidence.d, self.evidence.d), dtype=np.bool_)
+        self.evidence: FamilyEvidence = (
+            ClosedForm(model, stats) if model.has_evidence else model.numerical_evidence(stats, seed)
+        )
+        self.table: FamilyTable | None = None  # what chains read; None lets them ask for every family
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -67,7 +69,7 @@ class Integrated(Model):
     def log_evidence(self, j: int, parents: Nodes, stats: Statistics) -> float:
         row = np.zeros(self.evidence.d, dtype=np.bool_)
         row[np.asarray(parents, dtype=np.int64)] = True
-        return -np.inf if (row & ~self.allowed[:, j]).any() else self.evidence.estimate(j, row).log_evidence
+        return self.evidence.estimate(j, row).log_evidence
 
     def log_evidences(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics
@@ -102,13 +104,13 @@ class Integrated(Model):
         out = []
         for node, column in families:
             found = self.evidence.estimate(node, column)
-            if found.effort == QUICK or (found.error > ACCURATE and found.effort < MOST):
+            if found.effort < MOST and found.error > ACCURATE[found.effort]:
                 out.append(((node, column), found.effort + 1))
         return out
 
     def improve(self, rough: Iterable[tuple[Family, int]]) -> None:
         """Estimate families with more effort, in parallel."""
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(available_cores()) as pool:
             list(pool.map(lambda item: self.evidence.estimate(item[0][0], item[0][1], item[1]), rough))
 
     def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:

@@ -12,7 +12,6 @@ like a closed form. An estimate depends on the family, the seed and the effort, 
 from __future__ import annotations
 
 import abc
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -23,15 +22,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
+from dagpost._util.environment import available_cores
 from dagpost.typing import Theta
 
 QUICK, CAREFUL, MOST = 0, 1, 3
 """Efforts of an estimate: for families that a chain passes, for those that the posterior rests on, and the largest, for
 those of them that are hard."""
-
-
-ASKING = 4
-"""Threads that ask for estimates: the ensembles of chains. Other cores look ahead."""
 
 
 class Estimate(NamedTuple):
@@ -54,14 +50,10 @@ class FamilyEvidence(abc.ABC):
     def __init__(self, d: int):
         self.d = d
         self.known: dict[tuple[int, bytes], Estimate] = {}
-        spare = (os.cpu_count() or 1) - ASKING
-        self._pool = ThreadPoolExecutor(spare) if spare > 0 else None
-        self._most_coming = 4 * spare
-        self._coming: set[tuple[int, bytes]] = set()
 
     @abc.abstractmethod
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        """Return the estimate of one family, computed anew; it may store those of further families."""
+        """Return the estimate of one family, computed anew."""
 
     @abc.abstractmethod
     def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> Theta:
@@ -74,37 +66,13 @@ class FamilyEvidence(abc.ABC):
         found = self.known.get(key)
         if found is None or found.effort < effort:
             found = self.known[key] = self.compute(node, np.asarray(parents, dtype=np.bool_), effort)
-            if effort == QUICK:
-                self._look_ahead(node, np.asarray(parents, dtype=np.bool_))
         return found
-
-    def _look_ahead(self, node: int, parents: Bool[np.ndarray, " d"]) -> None:
-        """Let threads that have nothing else to do estimate families that differ by one parent."""
-        if self._pool is None:
-            return
-        for i in np.random.default_rng(len(self.known)).permutation(self.d):
-            other = parents.copy()
-            other[i] = not other[i]
-            key = (node, other.tobytes())
-            if len(self._coming) >= self._most_coming:
-                return
-            if i != node and key not in self.known and key not in self._coming:
-                self._coming.add(key)
-                self._pool.submit(self._fill, node, other, key)
-
-    def _fill(self, node: int, parents: Bool[np.ndarray, " d"], key: tuple[int, bytes]) -> None:
-        """Estimate a family ahead of being asked for it."""
-        try:
-            if key not in self.known:
-                self.known.setdefault(key, self.compute(node, parents, QUICK))
-        finally:
-            self._coming.discard(key)
 
     def estimates(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
     ) -> list[Estimate]:
         """Return the estimates of many families, computed in parallel."""
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(available_cores()) as pool:
             return list(pool.map(lambda pair: self.estimate(int(pair[0]), pair[1], effort), zip(nodes, parents)))
 
     # ---- the memory, for checkpoints
@@ -126,6 +94,37 @@ class FamilyEvidence(abc.ABC):
             self.known[int(node), row.tobytes()] = Estimate(float(value[0]), float(value[1]), int(value[2]))
 
 
+class ClosedForm(FamilyEvidence):
+    """Evidence of a model that has it in closed form, but not compiled: each family takes milliseconds.
+
+    Parameters
+    ----------
+    model
+        The model.
+    stats
+        Its statistics of the data.
+    """
+
+    def __init__(self, model: Any, stats: Any):
+        super().__init__(len(np.asarray(jax.tree.leaves(stats.node)[0])))
+        self.model, self.stats = model, stats
+
+    def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
+        return Estimate(float(self.model.log_evidence(node, np.flatnonzero(parents), self.stats)), 0.0, MOST)
+
+    def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> Theta:
+        raise NotImplementedError("the model itself draws its parameters")
+
+    def estimates(
+        self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
+    ) -> list[Estimate]:
+        keys = [(int(node), np.asarray(row, dtype=np.bool_).tobytes()) for node, row in zip(nodes, parents)]
+        unknown = [at for at, key in enumerate(keys) if key not in self.known]
+        for at, value in zip(unknown, self.model.log_evidences(nodes[unknown], parents[unknown], self.stats)):
+            self.known[keys[at]] = Estimate(float(value), 0.0, MOST)
+        return [self.known[key] for key in keys]
+
+
 # ---- any model, in JAX
 
 STARTS = (16, 64, 64, 64)
@@ -134,9 +133,8 @@ SAMPLES = (512, 4096, 16384, 65536)
 """Importance samples, by effort."""
 MODES = 4
 """Modes in the proposal."""
-AHEAD = 32
-"""Families estimated in one call on an accelerator: the one asked for, and those that differ from it by one parent.
-On a CPU large batches gain nothing."""
+BATCH = 64
+"""Families estimated in one call on an accelerator. On a CPU batches gain nothing."""
 DEGREES = 6.0
 """Degrees of freedom of the proposal."""
 STEPS, RATE = 200, 0.1
@@ -174,7 +172,7 @@ class LaplaceEvidence(FamilyEvidence):
         self.size = len(flat)
         self._axes = axes
         self._programs: dict[int, Any] = {}
-        self.batch = 1 if jax.default_backend() == "cpu" else AHEAD
+        self.batch = 1 if jax.default_backend() == "cpu" else BATCH
 
     def _program(self, effort: int) -> Any:
         if effort not in self._programs:
@@ -250,18 +248,21 @@ class LaplaceEvidence(FamilyEvidence):
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
         if self.size == 0:
             return Estimate(self._without_parameters(node, parents), 0.0, CAREFUL)
-        batch = [parents]
-        if effort == QUICK and self.batch > 1:  # a chain is likely to ask for families that differ by one parent
-            for i in np.random.default_rng(self.seed).permutation(self.d):
-                other = parents.copy()
-                other[i] = not other[i]
-                if i != node and len(batch) < self.batch and (node, other.tobytes()) not in self.known:
-                    batch.append(other)
-        values, errors, *_ = self._run([node] * len(batch), np.stack(batch), effort)
-        found = [Estimate(float(v), float(e), effort) for v, e in zip(values, errors)]
-        for other, estimate in zip(batch[1:], found[1:]):
-            self.known.setdefault((node, other.tobytes()), estimate)
-        return found[0]
+        values, errors, *_ = self._run([node], parents[None], effort)
+        return Estimate(float(values[0]), float(errors[0]), effort)
+
+    def estimates(
+        self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
+    ) -> list[Estimate]:
+        pairs = [(int(node), row) for node, row in zip(nodes, parents)]
+        unknown = [pair for pair in pairs if (pair[0], pair[1].tobytes()) not in self.known]
+        if self.batch > 1 and effort == QUICK and self.size > 0:
+            for at in range(0, len(unknown), self.batch):
+                part = unknown[at : at + self.batch]
+                values, errors, *_ = self._run([node for node, _ in part], np.stack([row for _, row in part]), effort)
+                for (node, row), value, error in zip(part, values, errors):
+                    self.known[node, row.tobytes()] = Estimate(float(value), float(error), effort)
+        return super().estimates(nodes, parents, effort)
 
     def _without_parameters(self, node: int, parents: Bool[np.ndarray, " d"]) -> float:
         """Return the score of a model without parameters, which is its evidence."""

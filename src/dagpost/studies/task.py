@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from dagpost._util.environment import available_cores
 from dagpost._util.files import write_atomically
 from dagpost.errors import InputError, printable
 
@@ -182,15 +183,10 @@ def hardware() -> dict[str, Any]:
     device = jax.devices()[0]
     return {
         "processor": _processor(),
-        "cores": cores(),
+        "cores": available_cores(),
         "memory_gib": _memory(),
         "device": device.device_kind if device.platform != "cpu" else "cpu",
     }
-
-
-def cores() -> int:
-    """Return the number of cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

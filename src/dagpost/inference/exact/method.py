@@ -92,7 +92,7 @@ class Exact(Method):
                 return _by_enumeration(data, model, prior, stats)
             return _by_layers(data, model, prior, stats, self.draws, seed, problem.progress)
 
-        result = summed(model) if model.has_evidence else _by_integration(Integrated(model, stats, seed), summed, seed)
+        result = summed(model) if model.has_evidence else _by_integration(Integrated(model, stats), summed, seed)
         result = _with_parameters(result, stats, self.draws, seed) if self.parameters else result
         return replace(result, model=model)
 

@@ -8,13 +8,13 @@ edges that were never drawn (Rao and Blackwell).
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from jaxtyping import Float
 
 from dagpost._util.compiled import njit
+from dagpost._util.environment import available_cores
 from dagpost.inference.mcmc.scoring import Scorer, empty_cache, log_weight_of_edges, score
 from dagpost.inference.mcmc.structure import (
     Structure,
@@ -113,7 +113,7 @@ def conditional_probabilities(graphs: Graphs, scorer: Scorer) -> Float[np.ndarra
             _add_conditionals(dag.parents, dag.ancestors, scorer, cache, sums)
         return sums
 
-    with ThreadPoolExecutor(min(threads, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(threads, available_cores())) as pool:
         return np.sum(list(pool.map(part, range(threads))), axis=0) / m
 
 

@@ -10,7 +10,6 @@ share nothing, not even a cache, so a run does not depend on the number of threa
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ import numpy as np
 
 from dagpost._util.clock import Clock
 from dagpost._util.compiled import njit
+from dagpost._util.environment import available_cores
 from dagpost._util.numerics import log_add
 from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
@@ -272,7 +272,7 @@ def advance(
 
     for ensemble in ensembles:
         ensemble.clock[0] = 0
-    with ThreadPoolExecutor(min(size, os.cpu_count() or 1)) as pool, _stop_at_expiry(clock, stop):
+    with ThreadPoolExecutor(min(size, available_cores())) as pool, _stop_at_expiry(clock, stop):
         until = 0
         for part in section.parts(rounds, clock):
             until += part

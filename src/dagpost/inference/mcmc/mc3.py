@@ -6,7 +6,6 @@ towards the posterior with untempered chains of their own.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -15,6 +14,7 @@ import jax
 import numpy as np
 
 from dagpost._util.clock import Clock
+from dagpost._util.environment import available_cores
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import Advance, progress_bar
 from dagpost.data import Dataset
@@ -117,7 +117,7 @@ def equilibrate(
     """
     scoring = scorer_for(model, prior, stats, graphs.shape[-1])
     seeds = generator(key).integers(2**63, size=len(graphs))
-    at_once = 2 * (os.cpu_count() or 1)
+    at_once = 2 * available_cores()
     out = np.empty((0, *graphs.shape[1:]), np.bool_) if section.found is None else section.found.arrays["graphs"]
     advance_bar(len(out))
     fewest = moves

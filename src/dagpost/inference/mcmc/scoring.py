@@ -30,6 +30,8 @@ from dagpost.errors import InputError
 from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, evidence_with
+from dagpost.models.family_table import listed_evidence
+from dagpost.models.integrated import Integrated
 from dagpost.priors import ErdosRenyi, GraphPrior
 from dagpost.priors.base import ColumnTable, Component
 
@@ -124,6 +126,8 @@ class Scorer(NamedTuple):
     tilts: np.ndarray  # (c,) log prior that each counted edge adds, by component of the prior
     log_weights: np.ndarray  # (c,) of the components
     compiled: bool
+    place: np.ndarray  # (d, d) of candidates in codes of families (`FamilyTable`); of shape (0, 0) without such a table
+    listed: np.ndarray  # (d, sets) log evidence by code
 
 
 class Scoring(NamedTuple):
@@ -215,7 +219,10 @@ def _score_uncached(scorer, cache, j, words, wanted, scratch):
             prior = -np.inf
     if prior == -np.inf:
         return store(cache, j, words, -np.inf, counted)
-    evidence = evidence_with(scorer.table, j, parents, p, scratch.columns, scratch.lower)
+    if scorer.place.shape[0] > 0:
+        evidence = listed_evidence(scorer.place, scorer.listed, j, parents, p)
+    else:
+        evidence = evidence_with(scorer.table, j, parents, p, scratch.columns, scratch.lower)
     return store(cache, j, words, evidence + prior - scorer.reference * counted, counted)
 
 
@@ -233,7 +240,8 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         )
     first = mixture[0].prior  # the one that families are scored with
     table, columns = model.evidence_table(stats), first.column_table(d)
-    compiled = table is not None and columns is not None
+    listed = model.table if isinstance(model, Integrated) else None
+    compiled = (table is not None and columns is not None) or listed is not None
     if columns is None:
         columns = ColumnTable(np.zeros((d, d)), np.zeros((d, d)))
     uncounted, required = (
@@ -247,6 +255,7 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
     scorer = Scorer(
         table if table is not None else _placeholder_table(d), columns.by_count, columns.by_edge, uncounted, required,
         most, reference, tilts, weights, compiled,
+        *(listed if listed is not None else (np.zeros((0, 0), np.int64), np.zeros((0, 0)))),
     )  # fmt: skip
 
     tabulated = first.column_table(d)

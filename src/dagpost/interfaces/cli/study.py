@@ -134,7 +134,7 @@ def _executor(
 ) -> Executor:
     """Return the executor that the options ask for; studies that measure time always run serially."""
     from dagpost import studies
-    from dagpost.studies.task import cores
+    from dagpost._util.environment import available_cores
 
     if in_this_process or study.alone:
         return studies.serial
@@ -144,7 +144,7 @@ def _executor(
         from dagpost.studies.batched import batched
 
         return batched(batch)
-    return studies.processes(cores() if workers is None else workers)
+    return studies.processes(available_cores() if workers is None else workers)
 
 
 def _report_collected(study: Study, collected: Collected, quiet: bool) -> dict[str, Any]:

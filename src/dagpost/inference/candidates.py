@@ -1,0 +1,257 @@
+"""Candidate parents of every node, and a table of the families among them, for models whose families take milliseconds.
+
+Chains ask for millions of families, most of them far off. So the families that can matter are found and scored first,
+and the chains then read a table, as fast as with a compiled closed form.
+
+*Candidates.* A search by node adds and removes single parents, from no parents, among all nodes and among those before
+it in orders that graphs to start from have (without an order children pass for parents, and parents seem to add
+nothing). At the families where it ends, and at those of the graphs, it notes what each edge is worth. The edges that
+are worth most somewhere are the candidates, `MOST_CANDIDATES` for each node. The search is repeated at the families
+that chains have reached.
+
+*Families.* All sets of candidates are listed by size. A set is scored if one parent less leaves a set that is at most
+`MARGIN` below the best of its own subsets. The others have evidence 0: a subset is allowed wherever its set is, and is
+so much better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dagpost._util.clock import Clock
+from dagpost._util.environment import available_cores
+from dagpost._util.progress import progress_bar
+from dagpost.graphs import descendants, topological_order
+from dagpost.models.family_table import ABSENT, ALWAYS, FamilyTable
+from dagpost.models.integrated import Family, Integrated, common_families
+from dagpost.priors import GraphPrior
+from dagpost.typing import Graphs
+
+CANDIDATE = 4.0
+"""An edge may be a candidate if in some family it loses at most so much of the log posterior: 2 % there."""
+MOST_CANDIDATES = 12
+"""Candidates of a node besides its required parents; their sets make a table of 4,096 entries."""
+MARGIN = 8.0
+"""How far below its best subset a set may be for sets with one parent more to be scored."""
+ORDERS = 6
+"""Orders of the nodes in which the search looks for parents."""
+NEAR_SHARE = 0.01
+"""Share of graphs with a family from which on those that differ by one parent are listed."""
+CHUNK = 256
+"""Families scored at once."""
+CLOSE = (10.0, 4.0, 2.0)
+"""How near to the best of its node a family must be to be estimated better, by the effort made so far."""
+ORDERS_COMPARED = 64
+"""Graphs in which families are compared."""
+LARGEST_SET = 8
+"""Most parents of a node that the search adds."""
+
+Code = tuple[int, int]
+"""A node, and the code of its parents in the table."""
+
+
+class Candidates:
+    """The search for candidate parents, and the table of their families.
+
+    Parameters
+    ----------
+    model
+        The model with its evidence; `table` is written to it.
+    prior
+        Prior over graphs that decomposes by node.
+    """
+
+    def __init__(self, model: Integrated, prior: GraphPrior):
+        self.model, self.d = model, model.evidence.d
+        self.prior = prior.components(self.d)[0].prior
+        self.columns = self.prior.column_table(self.d)
+        self.worth = np.full((self.d, self.d), -np.inf)
+        known = prior.constraints
+        self.open = ~np.eye(self.d, dtype=np.bool_)
+        self.required = np.zeros((self.d, self.d), dtype=np.bool_)
+        if known is not None:
+            self.open &= np.asarray(known.allowed)
+            self.required |= np.asarray(known.required)
+
+    def log_prior(self, node: int, row: Bool[np.ndarray, " d"]) -> float:
+        """Return the log prior of a family."""
+        if self.columns is None:
+            with jax.enable_x64(True):
+                return float(self.prior.log_column(jnp.asarray(row, dtype=float), node))
+        parents = np.flatnonzero(row)
+        counted = parents if self.columns.uncounted is None else parents[~self.columns.uncounted[parents, node]]
+        return self.columns.log_column(node, parents, len(counted))
+
+    def score(self, node: int, row: Bool[np.ndarray, " d"]) -> float:
+        """Return log evidence and log prior of a family."""
+        log_prior = self.log_prior(node, row)
+        return log_prior if np.isneginf(log_prior) else log_prior + self.model.evidence.estimate(node, row).log_evidence
+
+    # ---- candidates
+
+    def _changes(self, node: int, row: Bool[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+        """Return what toggling each parent adds to the score."""
+        base, out = self.score(node, row), np.full(self.d, -np.inf)
+        for i in np.flatnonzero(self.open[:, node] & ~self.required[:, node]):
+            other = row.copy()
+            other[i] = not other[i]
+            out[i] = self.score(node, other) - base
+        return out
+
+    def note(self, node: int, row: Bool[np.ndarray, " d"]) -> None:
+        """Note what every edge is worth in this family, where that is the most so far."""
+        change = self._changes(node, row)
+        worth = np.where(row, -change, change)
+        self.worth[:, node] = np.where(np.isfinite(change), np.maximum(self.worth[:, node], worth), self.worth[:, node])
+
+    def climb(self, node: int, among: Bool[np.ndarray, " d"] | None = None) -> None:
+        """Add and remove parents, the best first, as long as that gains; only those among some nodes if given."""
+        row = self.required[:, node].copy()
+        for _ in range(2 * LARGEST_SET):
+            change = self._changes(node, row)
+            if among is not None:
+                change = np.where(among, change, -np.inf)
+            best = int(change.argmax())
+            if change[best] <= 0 or (not row[best] and row.sum() >= LARGEST_SET):
+                break
+            row[best] = not row[best]
+        self.note(node, row)
+
+    def search(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None) -> None:
+        """Look around the common families of the graphs, after a climb for each node if asked."""
+        tasks: list[Callable[[], Any]] = []
+        if climb:
+            orders = np.unique([topological_order(graph) for graph in graphs], axis=0)[:ORDERS]
+            tasks = [partial(self.climb, j) for j in range(self.d)]
+            for order in orders.tolist():
+                for place, j in enumerate(order):
+                    tasks.append(partial(self.climb, j, np.isin(np.arange(self.d), order[:place])))
+        tasks += [partial(self.note, j, row) for j, row in common_families(graphs, 0.05)]
+        with (
+            progress_bar("looking for parents", len(tasks), progress) as advance,
+            ThreadPoolExecutor(available_cores()) as pool,
+        ):
+            for _ in pool.map(lambda task: None if clock.expired else task(), tasks):
+                advance(1)
+
+    def chosen(self, node: int, graphs: Graphs) -> list[int]:
+        """Return the candidates of a node, those that are worth most first; edges of the graphs come before others."""
+        worth = np.where(self.open[:, node] & ~self.required[:, node], self.worth[:, node], -np.inf)
+        if np.isneginf(worth).all():  # time ran out before the node's turn
+            worth = np.where(self.open[:, node] & ~self.required[:, node], 0.0, -np.inf)
+        frequent = graphs[:, :, node].mean(axis=0) >= 0.05
+        order = np.lexsort((-worth, ~frequent))
+        return [int(i) for i in order if np.isfinite(worth[i]) and (frequent[i] or worth[i] >= -CANDIDATE)][
+            :MOST_CANDIDATES
+        ]
+
+    # ---- families
+
+    def fill(self, graphs: Graphs, clock: Clock, progress: bool | None) -> None:
+        """Choose candidates, score their families, and give the model the table; the clock may end this early."""
+        table, chosen = self._empty_table(graphs)
+        best = np.full(table.evidence.shape, -np.inf)  # score of the best subset
+        layer = [(j, 0) for j in range(self.d)]
+        with progress_bar("scoring families", 1 << 12, progress) as advance:
+            while layer:
+                alive = []
+                for part in range(0, len(layer), CHUNK):
+                    if clock.expired and layer[0][1] > 0:
+                        break
+                    these = layer[part : part + CHUNK]
+                    for (j, code), score in zip(these, self._enter(table, these)):
+                        subsets = (best[j, code & ~(1 << i)] for i in range(len(chosen[j])) if code >> i & 1)
+                        best[j, code] = max(score, *subsets, -np.inf)
+                        if score >= best[j, code] - MARGIN:
+                            alive.append((j, code))
+                    advance(len(these))
+                further = ((j, code | 1 << i) for j, code in alive for i in range(len(chosen[j])) if not code >> i & 1)
+                layer = list(dict.fromkeys(further))
+        self.model.table = table
+
+    def renew(self, graphs: Graphs, clock: Clock, progress: bool | None) -> None:
+        """Choose candidates anew, and give the model a table of all known families among them and of those that differ
+        by one parent from families of the graphs."""
+        table, chosen = self._empty_table(graphs)
+        known = ((j, np.frombuffer(row, dtype=np.bool_)) for j, row in self.model.evidence.known)
+        self._enter(table, self._codes(table, known))
+        near: dict[tuple[int, int], None] = {}
+        for j, code in self._codes(table, common_families(graphs, NEAR_SHARE)):
+            near |= dict.fromkeys((j, code ^ 1 << i) for i in range(len(chosen[j])))
+        missing = [(j, code) for j, code in near if np.isneginf(table.evidence[j, code])]
+        with progress_bar("scoring families", len(missing), progress) as advance:
+            for part in range(0, len(missing), CHUNK):
+                if clock.expired:
+                    break
+                self._enter(table, missing[part : part + CHUNK])
+                advance(len(missing[part : part + CHUNK]))
+        self.model.table = table
+
+    def _empty_table(self, graphs: Graphs) -> tuple[FamilyTable, list[list[int]]]:
+        """Return a table without families, and the candidates of every node."""
+        chosen = [self.chosen(j, graphs) for j in range(self.d)]
+        place = np.full((self.d, self.d), ABSENT, dtype=np.int64)
+        for j, candidates in enumerate(chosen):
+            place[j, candidates] = np.arange(len(candidates))
+            place[j, self.required[:, j]] = ALWAYS
+        self.scores = np.full((self.d, 1 << max(map(len, chosen))), -np.inf)
+        return FamilyTable(place, np.full(self.scores.shape, -np.inf)), chosen
+
+    def _codes(self, table: FamilyTable, families: Iterable[Family]) -> list[Code]:
+        """Return the codes of those of the families that the table can hold."""
+        codes = ((j, table.code(j, row)) for j, row in families if not (self.required[:, j] & ~row).any())
+        return [(j, code) for j, code in codes if code is not None]
+
+    def _enter(self, table: FamilyTable, codes: list[Code]) -> Float[np.ndarray, " n"]:
+        """Enter families into the table; return their scores."""
+        rows = np.array([table.row(j, code) for j, code in codes])
+        scores = np.array([self.log_prior(j, row) for (j, _), row in zip(codes, rows)])
+        possible = np.flatnonzero(np.isfinite(scores))
+        nodes = np.array([j for j, _ in codes], dtype=np.int64)
+        for at, estimate in zip(possible, self.model.evidence.estimates(nodes[possible], rows[possible])):
+            # a prior without a table is part of the evidence here
+            table.evidence[codes[at]] = estimate.log_evidence + (scores[at] if self.columns is None else 0.0)
+            scores[at] += estimate.log_evidence
+            self.scores[codes[at]] = scores[at]
+        return scores
+
+    def rough(self, graphs: Graphs) -> list[tuple[Family, int]]:
+        """Return families to be estimated better, the most important first, with the effort for each.
+
+        A family matters if its score is near that of the best one which the node could have in one of the graphs, its
+        parents being nodes that are no descendants.
+        """
+        table = self.model.table
+        assert table is not None, "fill comes first"
+        gaps = np.full(self.scores.shape, np.inf)
+        sets = np.arange(self.scores.shape[1])
+        for graph in graphs[:: max(1, len(graphs) // ORDERS_COMPARED)]:
+            below = descendants(graph[None])[0]
+            for j in range(self.d):
+                barred = sum(1 << at for at in table.place[j, below[j]].tolist() if at >= 0)
+                free = (sets & barred) == 0
+                gaps[j, free] = np.minimum(gaps[j, free], self.scores[j, free].max() - self.scores[j, free])
+        close = np.argwhere(gaps <= CLOSE[0])
+        families = [(j, table.row(j, code)) for j, code in close[np.argsort(gaps[tuple(close.T)])].tolist()]
+        rough = self.model.rough_families(families)
+        near = [item for item in rough if gaps[item[0][0], table.code(*item[0])] <= CLOSE[item[1] - 1]]
+        return sorted(near, key=lambda item: item[1])
+
+    def nearest(self, graphs: Graphs) -> Graphs:
+        """Return the graphs with as few edges removed as it takes for all their families to be in the table."""
+        assert self.model.table is not None, "fill comes first"
+        return self.model.table.nearest(graphs)
+
+    def _row(self, node: int, code: int, candidates: list[int]) -> Bool[np.ndarray, " d"]:
+        """Return the parents of a node that a code stands for: bits of the candidates, and the required ones."""
+        row = self.required[:, node].copy()
+        row[[i for at, i in enumerate(candidates) if code >> at & 1]] = True
+        return row
