@@ -6,12 +6,12 @@ and the chains then read a table, as fast as with a compiled closed form.
 *Candidates.* A search by node adds and removes single parents, from no parents, among all nodes and among those before
 it in orders that graphs to start from have (without an order children pass for parents, and parents seem to add
 nothing). At the families where it ends, and at those of the graphs, it notes what each edge is worth. The edges that
-are worth most somewhere are the candidates, `MOST_CANDIDATES` for each node. The search is repeated at the families
-that chains have reached.
+are worth most somewhere are the candidates. Once chains have run, it is the families of their graphs that say what an
+edge is worth.
 
-*Families.* All sets of candidates are listed by size. A set is scored if one parent less leaves a set that is at most
-`MARGIN` below the best of its own subsets. The others have evidence 0: a subset is allowed wherever its set is, and is
-so much better.
+*Families.* At first, sets of few candidates are listed by size. A set is scored if one parent less leaves a set that is
+at most `MARGIN` below the best of its own subsets. The others have evidence 0: a subset is allowed wherever its set is,
+and is so much better. Once chains have run, the families of their graphs are listed with their surroundings.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from dagpost.typing import Graphs
 
 CANDIDATE = 4.0
 """An edge may be a candidate if in some family it loses at most so much of the log posterior: 2 % there."""
-MOST_CANDIDATES = 12
-"""Candidates of a node besides its required parents; their sets make a table of 4,096 entries."""
+FEW_CANDIDATES, MOST_CANDIDATES = 8, 12
+"""Candidates of a node besides its required parents, before and after chains have run."""
 MARGIN = 8.0
 """How far below its best subset a set may be for sets with one parent more to be scored."""
 ORDERS = 6
 """Orders of the nodes in which the search looks for parents."""
-NEAR_SHARE = 0.01
-"""Share of graphs with a family from which on those that differ by one parent are listed."""
+COMMON, FREQUENT = 0.02, 0.1
+"""Shares of graphs with a family from which on those that differ by one parent, or by two, are listed."""
 CHUNK = 256
 """Families scored at once."""
 CLOSE = (10.0, 4.0, 2.0)
@@ -73,7 +73,8 @@ class Candidates:
         self.model, self.d = model, model.evidence.d
         self.prior = prior.components(self.d)[0].prior
         self.columns = self.prior.column_table(self.d)
-        self.worth = np.full((self.d, self.d), -np.inf)
+        self.worth = np.full((self.d, self.d), -np.inf)  # in families looked at since the chains ran
+        self.worth_before = self.worth
         known = prior.constraints
         self.open = ~np.eye(self.d, dtype=np.bool_)
         self.required = np.zeros((self.d, self.d), dtype=np.bool_)
@@ -134,7 +135,10 @@ class Candidates:
             for order in orders.tolist():
                 for place, j in enumerate(order):
                     tasks.append(partial(self.climb, j, np.isin(np.arange(self.d), order[:place])))
-        tasks += [partial(self.note, j, row) for j, row in common_families(graphs, 0.05)]
+        else:
+            self.worth_before = np.maximum(self.worth, self.worth_before)
+            self.worth = np.full((self.d, self.d), -np.inf)
+        tasks += [partial(self.note, j, row) for j, row in common_families(graphs, COMMON)]
         with (
             progress_bar("looking for parents", len(tasks), progress) as advance,
             ThreadPoolExecutor(available_cores()) as pool,
@@ -142,22 +146,23 @@ class Candidates:
             for _ in pool.map(lambda task: None if clock.expired else task(), tasks):
                 advance(1)
 
-    def chosen(self, node: int, graphs: Graphs) -> list[int]:
-        """Return the candidates of a node, those that are worth most first; edges of the graphs come before others."""
-        worth = np.where(self.open[:, node] & ~self.required[:, node], self.worth[:, node], -np.inf)
-        if np.isneginf(worth).all():  # time ran out before the node's turn
-            worth = np.where(self.open[:, node] & ~self.required[:, node], 0.0, -np.inf)
-        frequent = graphs[:, :, node].mean(axis=0) >= 0.05
-        order = np.lexsort((-worth, ~frequent))
-        return [int(i) for i in order if np.isfinite(worth[i]) and (frequent[i] or worth[i] >= -CANDIDATE)][
-            :MOST_CANDIDATES
-        ]
+    def chosen(self, node: int, graphs: Graphs, most: int) -> list[int]:
+        """Return the candidates of a node: parents in the graphs first, then what is worth most, then what was."""
+        free = self.open[:, node] & ~self.required[:, node]
+        worth, before = self.worth[:, node], self.worth_before[:, node]
+        if np.isneginf(np.maximum(worth, before)).all():  # time ran out before the node's turn
+            worth = np.zeros(self.d)
+        frequent = graphs[:, :, node].mean(axis=0) >= COMMON
+        worth = np.where(worth >= -CANDIDATE, worth, -np.inf)
+        order = np.lexsort((-before, -worth, ~frequent)).tolist()
+        good = frequent | np.isfinite(worth) | (before >= -CANDIDATE)
+        return [i for i in order if free[i] and good[i]][:most]
 
     # ---- families
 
     def fill(self, graphs: Graphs, clock: Clock, progress: bool | None) -> None:
         """Choose candidates, score their families, and give the model the table; the clock may end this early."""
-        table, chosen = self._empty_table(graphs)
+        table, chosen = self._empty_table(graphs, FEW_CANDIDATES)
         best = np.full(table.evidence.shape, -np.inf)  # score of the best subset
         layer = [(j, 0) for j in range(self.d)]
         with progress_bar("scoring families", 1 << 12, progress) as advance:
@@ -178,14 +183,16 @@ class Candidates:
         self.model.table = table
 
     def renew(self, graphs: Graphs, clock: Clock, progress: bool | None) -> None:
-        """Choose candidates anew, and give the model a table of all known families among them and of those that differ
-        by one parent from families of the graphs."""
-        table, chosen = self._empty_table(graphs)
+        """Choose candidates anew, and give the model a table of all known families among them, and of those that differ
+        by one parent from families of the graphs, by two from frequent ones."""
+        table, chosen = self._empty_table(graphs, MOST_CANDIDATES)
         known = ((j, np.frombuffer(row, dtype=np.bool_)) for j, row in self.model.evidence.known)
         self._enter(table, self._codes(table, known))
         near: dict[tuple[int, int], None] = {}
-        for j, code in self._codes(table, common_families(graphs, NEAR_SHARE)):
+        for j, code in self._codes(table, common_families(graphs, COMMON)):
             near |= dict.fromkeys((j, code ^ 1 << i) for i in range(len(chosen[j])))
+        for j, code in self._codes(table, common_families(graphs, FREQUENT)):
+            near |= dict.fromkeys((j, code ^ (1 << i | 1 << k)) for i in range(len(chosen[j])) for k in range(i))
         missing = [(j, code) for j, code in near if np.isneginf(table.evidence[j, code])]
         with progress_bar("scoring families", len(missing), progress) as advance:
             for part in range(0, len(missing), CHUNK):
@@ -195,9 +202,9 @@ class Candidates:
                 advance(len(missing[part : part + CHUNK]))
         self.model.table = table
 
-    def _empty_table(self, graphs: Graphs) -> tuple[FamilyTable, list[list[int]]]:
+    def _empty_table(self, graphs: Graphs, most: int) -> tuple[FamilyTable, list[list[int]]]:
         """Return a table without families, and the candidates of every node."""
-        chosen = [self.chosen(j, graphs) for j in range(self.d)]
+        chosen = [self.chosen(j, graphs, most) for j in range(self.d)]
         place = np.full((self.d, self.d), ABSENT, dtype=np.int64)
         for j, candidates in enumerate(chosen):
             place[j, candidates] = np.arange(len(candidates))
@@ -244,6 +251,25 @@ class Candidates:
         rough = self.model.rough_families(families)
         near = [item for item in rough if gaps[item[0][0], table.code(*item[0])] <= CLOSE[item[1] - 1]]
         return sorted(near, key=lambda item: item[1])
+
+    def with_absent_edges(self, marginals: Float[np.ndarray, "d d"], graphs: Graphs) -> Float[np.ndarray, "d d"]:
+        """Return edge probabilities with those of edges that are no candidates: the chance of adding one to the common
+        families of the graphs, where that makes no cycle."""
+        table = self.model.table
+        assert table is not None, "fill comes first"
+        below = descendants(graphs)
+        out = marginals.copy()
+        for j in range(self.d):
+            rows, where, counts = np.unique(graphs[:, :, j], axis=0, return_inverse=True, return_counts=True)
+            for at in np.flatnonzero(counts >= COMMON * len(graphs)):
+                base, row = self.score(j, rows[at]), rows[at]
+                possible = 1 - below[where.reshape(-1) == at, j].mean(axis=0)
+                for i in np.flatnonzero((table.place[j] == ABSENT) & self.open[:, j]):
+                    added = row | (np.arange(self.d) == i)
+                    if (j, added.tobytes()) in self.model.evidence.known:
+                        odds = np.exp(min(self.score(j, added) - base, 0.0))
+                        out[i, j] += counts[at] / len(graphs) * possible[i] * odds / (1 + odds)
+        return out
 
     def nearest(self, graphs: Graphs) -> Graphs:
         """Return the graphs with as few edges removed as it takes for all their families to be in the table."""

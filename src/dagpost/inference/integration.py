@@ -9,6 +9,7 @@ the evidence is turned into an error of edge probabilities (`Integrated.edge_err
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -25,12 +26,14 @@ from dagpost.models.integrated import Integrated
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 
-SEARCH_SHARE, TABLE_SHARE = 0.15, 0.3
+SEARCH_SHARE, TABLE_SHARE = 0.1, 0.2
 """Shares of a time limit after which the first search for candidates ends, and the first table."""
-STAGES = 4
-"""Most repetitions of chains, search, and better estimates."""
-STAGE_SHARE, LAST_STAGE = 0.05, 0.7
-"""Share of a time limit that the chains of a stage take, and after which no stage begins."""
+STAGES, EXPLORING = 8, 3
+"""Most repetitions of chains, search, and better estimates; and how many of them have no better estimates yet."""
+STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.15
+"""Shares of a time limit that the chains and the search of a stage take at most, and its estimates."""
+LAST_STAGE, LAST_CHAINS = 0.7, 0.8
+"""Shares of a time limit after which no stage begins, and after which the last chains begin."""
 STAGE_MOVES = 400_000
 """Moves per node of the chains of a stage."""
 STAGE_DRAWS = 4000
@@ -72,7 +75,7 @@ def refine_numerically(
     d = graphs.shape[-1]
 
     def until(share: float) -> Clock:
-        return clock.until(share) if clock.limit is not None else clock
+        return clock if clock.limit is None else clock.within(share * clock.limit - clock.seconds)
 
     def save(snapshot: Any = None) -> None:
         section.reached(lambda: State(model.evidence.to_arrays(), {}))
@@ -84,31 +87,34 @@ def refine_numerically(
     candidates.search(graphs, until(SEARCH_SHARE), True, progress)
     candidates.fill(graphs, until(TABLE_SHARE), progress)
     for stage in range(STAGES):
-        graphs = candidates.nearest(graphs)
         used = 0.0 if clock.limit is None else clock.seconds / clock.limit
         if used >= LAST_STAGE:
             break
-        found = refine(
-            graphs, model, prior, model.stats, keys[stage], rows=rows, draws=STAGE_DRAWS,
+        graphs = refine(
+            candidates.nearest(graphs), model, prior, model.stats, keys[stage], rows=rows, draws=STAGE_DRAWS,
             clock=until(used + STAGE_SHARE), progress=progress, callback=save,
             effort=Effort(precision=0.02, max_moves=STAGE_MOVES * d),
-        )  # fmt: skip
-        graphs = found.graphs
+        ).graphs  # fmt: skip
         if clock.expired:
             break
         candidates.search(graphs, until(used + 2 * STAGE_SHARE), False, progress)
+        candidates.renew(graphs, until(used + 3 * STAGE_SHARE), progress)
+        if stage < EXPLORING:
+            continue
         rough = candidates.rough(graphs)
+        improving = until(min(used + 3 * STAGE_SHARE + IMPROVING_SHARE, LAST_CHAINS))
         with progress_bar(f"estimating {len(rough)} families again", len(rough), progress) as advance:
             for chunk in range(0, len(rough), 32):
-                if until(used + 4 * STAGE_SHARE).expired:
+                if improving.expired:
                     break
                 model.improve(rough[chunk : chunk + 32])
                 advance(len(rough[chunk : chunk + 32]))
                 save()
-        candidates.renew(graphs, until(used + 5 * STAGE_SHARE), progress)
         if not rough:
             break
-    return refine(
+        candidates.renew(graphs, clock, progress)
+    found = refine(
         candidates.nearest(graphs), model, prior, model.stats, keys[-1], rows=rows, draws=draws, effort=effort,
         clock=clock, progress=progress, callback=save,
     )  # fmt: skip
+    return replace(found, marginals=candidates.with_absent_edges(found.marginals, found.graphs))
