@@ -4,8 +4,9 @@
 
 Graphs are Erdős–Rényi with two edges per node; every edge is `a sin(b x)` or `a tanh(b x)` with a from 1 to 2 (either
 sign) and b from 0.5 to 2, and the noise is normal with standard deviation 0.3 to 1. Columns are standardised, so that
-their variances do not tell the order. Chains have 20 s, those of `gp` 300 s. Two seeds show how far edge probabilities can be reproduced. Rows go to
-results/nonlinear_models.csv and are kept: a second call runs what is missing.
+their variances do not tell the order. Chains have 20 s, those of `gp` 300 s.
+Two seeds show how far edge probabilities can be reproduced. Rows go to results/nonlinear_models.csv and are kept: a
+second call runs what is missing.
 """
 
 from __future__ import annotations

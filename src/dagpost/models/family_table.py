@@ -45,6 +45,7 @@ class FamilyTable(NamedTuple):
             for j in range(graph.shape[0]):
                 graph[self.place[j] == ABSENT, j] = False
                 code = self.code(j, graph[:, j])
+                assert code is not None, "all its parents are candidates"
                 subsets = np.flatnonzero(np.isfinite(self.evidence[j]))
                 subsets = subsets[(subsets & ~code) == 0]
                 kept = int(max(subsets, key=lambda subset: (int(subset).bit_count(), self.evidence[j, subset])))
