@@ -38,7 +38,10 @@ def direct(model, x, j, parents, rows=None):
     return logsumexp(out) - np.log(len(out)) - n * np.log(x.std(axis=0)[j])
 
 
-@pytest.mark.parametrize("model", [Additive(), Additive(functions=2, signal_ratios=3.0, noise_shape=2.5)])
+@pytest.mark.parametrize(
+    "model",
+    [Additive(), pytest.param(Additive(functions=2, signal_ratios=3.0, noise_shape=2.5), marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(("j", "parents"), [(0, []), (2, [0]), (1, [0, 2, 3])])
 def test_evidence_is_the_student_density(model, table, j, parents):
     data = dp.Dataset(table)

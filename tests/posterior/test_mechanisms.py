@@ -134,7 +134,11 @@ def test_other_parents_are_held_at_their_means():
     np.testing.assert_allclose(curve.mean, expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("model", [dp.BGe(), dp.Additive(), dp.GaussianProcess(features=16)], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "model",
+    [dp.BGe(), pytest.param(dp.Additive(), marks=pytest.mark.slow), dp.GaussianProcess(features=16)],
+    ids=lambda m: m.name,
+)
 def test_parameters_of_one_node_are_those_of_its_family(model):
     """Drawn alone, the parameters of a node have the distribution that they have with all others."""
     post, member = one_graph(model), np.zeros(300, dtype=int)
