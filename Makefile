@@ -60,7 +60,7 @@ test-slow: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not long"
 
 test-long: $(VENV)/dev
-	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false $(BIN)/python -m pytest -n 2 --dist worksteal -m "long"
+	XLA_FLAGS=--xla_cpu_multi_thread_eigen=false NUMBA_OPT=3 $(BIN)/python -m pytest -n 2 --dist worksteal -m "long"
 
 # every interpreter that is there: Python 3.11 to 3.13, each with an environment of its own
 VERSIONS ?= 3.11 3.12 3.13

@@ -1,5 +1,6 @@
 """Shapes and types are checked while testing, except in compiled modules and where any input is welcome."""
 
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 # most of the time of these tests is compiling: it takes half as long with little optimising (not in `make test-long`)
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0")
 
-os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "dagpost-numba-tests"))
+# numba likewise: an eighth less; code of another level has a cache of its own
+os.environ.setdefault("NUMBA_OPT", "1")
+os.environ.setdefault("NUMBA_CACHE_DIR", f"{tempfile.gettempdir()}/dagpost-numba-tests-{os.environ['NUMBA_OPT']}")
 
 import jax
 from jaxtyping import install_import_hook
@@ -16,6 +19,9 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir()) / "dagpost-jax-tests"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+# compilers make many small objects, nearly all of which reference counts free: look for cycles less often
+gc.set_threshold(50_000, 20, 50)
 
 CHECKED = [
     "dagpost.priors.base",
@@ -31,8 +37,9 @@ CHECKED = [
 install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 
-FIRST = ("inference/mcmc", "inference/checkpoints", "_util/test_clock")
-"""Tests of the chains, which take minutes to compile."""
+FIRST = ("inference/mcmc", "inference/checkpoints", "_util/test_clock", "test_examples")
+"""Tests of the chains, which take minutes to compile, and others that need them: those after the middle of the list
+would compile them a second time."""
 LAST = (
     "report",
     "plot",

@@ -39,7 +39,11 @@ DOCUMENTED = [
 ]
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
+SLOW = ("dagpost.posterior.posterior", "dagpost.posterior.sample", "dagpost.inference.dibs.inference")
+"""Modules with examples that take seconds; what they show is tested elsewhere."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in DOCUMENTED])
 def test_docstring_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0 and result.failed == 0

@@ -16,7 +16,7 @@ from dagpost.models import BGe, LinearGaussian, MlpGaussian, MlpTheta
 pytestmark = pytest.mark.oracle
 
 D, N = 8, 60
-SIM = dp.simulate(nodes=D, observations=N, seed=0)
+SIM = dp.simulate(nodes=D, observations=N, seed=0, interventional_sets=0)
 RNG = np.random.default_rng(0)
 GRAPHS = np.stack([erdos_renyi_dag(RNG, D, p) for p in np.linspace(0.05, 0.9, 30)])
 MASK = np.zeros((N, D), dtype=bool)

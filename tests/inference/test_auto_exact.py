@@ -15,8 +15,15 @@ def problem(nodes=6, model=None, limit=None, every=None):
     return Problem(sim.train, model or dp.BGe(), dp.ErdosRenyi(), 0, Clock(limit), every=every)
 
 
-@pytest.mark.parametrize("nodes", [4, 7])
-@pytest.mark.parametrize("model", ["bge", "linear"])
+@pytest.mark.parametrize(
+    ("model", "nodes"),
+    [
+        ("bge", 7),
+        ("linear", 4),
+        pytest.param("bge", 4, marks=pytest.mark.slow),
+        pytest.param("linear", 7, marks=pytest.mark.slow),
+    ],
+)
 def test_it_is_the_exact_posterior(nodes, model, tmp_path):
     data = problem(nodes).data
     post, exact = dp.fit(data, model, draws=300), dp.exact(data, model)

@@ -7,7 +7,7 @@ import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.inference.defaults import assume
 
-DATA = dp.simulate(nodes=4, observations=50, seed=1).train
+DATA = dp.simulate(nodes=4, observations=50, seed=1, interventional_sets=0).train
 
 
 def test_everything_is_said_that_was_not_asked_for():

@@ -10,7 +10,7 @@ from dagpost.errors import InputError
 from dagpost.graphs import is_acyclic
 from dagpost.inference.fit import METHODS, as_method
 
-SIM = dp.simulate(nodes=5, observations=50, seed=1)
+SIM = dp.simulate(nodes=5, observations=50, seed=1, interventional_sets=0)
 SHORT = {"particles": 4, "burn_in": 50, "thin": 5}
 SMALL = {
     "auto": {"particles": 4, "steps": 30, "draws": 50, "precision": 0.05},

@@ -23,7 +23,7 @@ def problem(model="bge", data=SIM.train, clock=None):
 
 
 def test_chains_have_a_limit_by_default_and_nothing_else_has():
-    few = dp.simulate(nodes=5, observations=30, seed=1).train
+    few = dp.simulate(nodes=5, observations=30, seed=1, interventional_sets=0).train
     assert Auto().default_time_limit(problem()) == TIME_LIMIT
     assert Auto(precision=0.01).default_time_limit(problem()) is None
     assert Auto(max_moves=1000).default_time_limit(problem()) is None
@@ -33,7 +33,7 @@ def test_chains_have_a_limit_by_default_and_nothing_else_has():
 
 
 def test_the_plan_is_said_beforehand():
-    few = dp.simulate(nodes=5, observations=30, seed=1).train
+    few = dp.simulate(nodes=5, observations=30, seed=1, interventional_sets=0).train
     assert "exact sum over all graphs of 5 columns" in Auto().plan(problem(data=few))
     assert "chains" in Auto().plan(problem(clock=Clock(120.0))) and "120 s" in Auto().plan(problem(clock=Clock(120.0)))
     assert "for" not in Auto().plan(problem()).rpartition("at most")[2]

@@ -155,7 +155,7 @@ def own_model():
 @pytest.mark.slow
 def test_any_model_agrees_with_the_closed_form():
     model = dp.LinearGaussian()
-    stats = model.summarise(dp.simulate(nodes=4, observations=40, seed=0).train)
+    stats = model.summarise(dp.simulate(nodes=4, observations=40, seed=0, interventional_sets=0).train)
     evidence = LaplaceEvidence(model, stats)
     for j, parents in ((0, ()), (1, (0,)), (3, (0, 1, 2))):
         found = evidence.estimate(j, rows(*parents))
@@ -185,7 +185,7 @@ def test_unknown_noise_agrees_with_averages_over_the_prior(small):
 @pytest.mark.slow
 def test_a_density_with_kinks_agrees_with_quadrature():
     model = own_model()
-    sim = dp.simulate(model=model, nodes=4, observations=300, seed=1)
+    sim = dp.simulate(model=model, nodes=4, observations=300, seed=1, interventional_sets=0)
     x, grid = sim.train.values, np.linspace(-4, 4, 40_001)
     residual = np.stack([np.abs(x[:, 1] - a * x[:, 0]).sum() for a in grid])
     logs = -residual / model.scale - 300 * np.log(2 * model.scale) - 0.5 * grid**2 - 0.5 * np.log(2 * np.pi)
@@ -197,7 +197,7 @@ def test_a_density_with_kinks_agrees_with_quadrature():
 @pytest.mark.slow
 def test_own_models_run_through_auto():
     model = own_model()
-    sim = dp.simulate(model=model, nodes=4, observations=200, seed=1)
+    sim = dp.simulate(model=model, nodes=4, observations=200, seed=1, interventional_sets=0)
     post = dp.fit(sim.train, model, draws=100, progress=False)
     assert post.model is model and post.theta.shape == (100, 4, 4)
     assert "numerical" in post.record.verdict.text or "estimated" in post.record.verdict.text
@@ -212,7 +212,7 @@ def test_own_models_run_through_auto():
 
 @pytest.fixture(scope="module")
 def networks():
-    return dp.simulate(nodes=4, observations=60, model="mlp", seed=3)
+    return dp.simulate(nodes=4, observations=60, model="mlp", seed=3, interventional_sets=0)
 
 
 @pytest.mark.slow

@@ -146,7 +146,7 @@ def test_edge_intervals_say_where_they_come_from():
     row = chains.edge_intervals(0.9).iloc[0]
     assert row.upper - row.probability == pytest.approx(1.645 * 0.01, rel=1e-3)
     assert chains.weighted("uniform").edge_intervals().attrs["source"] == "graphs"  # other weights, other errors
-    exact = dp.exact(dp.simulate(nodes=3, observations=50).train)
+    exact = dp.exact(dp.simulate(nodes=3, observations=50, interventional_sets=0).train)
     ax = dp.plot.edge_intervals(exact)
     assert "no Monte Carlo error" in ax.get_title()
     assert (exact.edge_intervals().lower == exact.edge_intervals().probability).all()
@@ -156,7 +156,7 @@ def test_edge_intervals_say_where_they_come_from():
 
 @pytest.mark.slow
 def test_edge_intervals_of_chains_cover_the_exact_probabilities():
-    sim = dp.simulate(nodes=4, observations=40, seed=2)
+    sim = dp.simulate(nodes=4, observations=40, seed=2, interventional_sets=0)
     exact = dp.exact(sim.train, model="bge")
     auto = dp.fit(sim.train, model="bge", precision=0.02, seed=1)
     found = auto.edge_intervals(0.9999)
@@ -168,7 +168,7 @@ def test_edge_intervals_of_chains_cover_the_exact_probabilities():
 
 @pytest.mark.slow
 def test_effects_show_means_intervals_and_no_effect():
-    sim = dp.simulate(nodes=4, observations=30, seed=5)
+    sim = dp.simulate(nodes=4, observations=30, seed=5, interventional_sets=0)
     post = dp.exact(sim.train, model="linear")
     pairs = [("x0", "x1"), ("x2", "x3")]
     ax = rendered(dp.plot.effects(post, pairs))
@@ -213,7 +213,7 @@ def test_mechanism_draws_line_band_and_data():
     assert dp.plot.mechanism(curve, ax=given) is given
     np.testing.assert_allclose(given.lines[0].get_xydata(), [[1, -1], [3, -3]], atol=1e-12)  # in increasing order
     assert "path with" in given.get_title() and given.get_ylabel() == "expected c"
-    data = dp.simulate(nodes=3, observations=40, seed=1).train
+    data = dp.simulate(nodes=3, observations=40, seed=1, interventional_sets=0).train
     exact = dp.exact(data, "linear")
     curve = exact.mechanism("x0", "x1", level=0.8)
     ax = dp.plot.mechanism(curve)
@@ -230,7 +230,7 @@ def test_mechanism_draws_line_band_and_data():
 
 @pytest.mark.slow
 def test_evolution_draws_what_the_history_saw():
-    history, sim = dp.History(), dp.simulate(nodes=4, observations=50, seed=0)
+    history, sim = dp.History(), dp.simulate(nodes=4, observations=50, seed=0, interventional_sets=0)
     options = {"model": "bge", "method": "dibs", "particles": 5, "steps": 30, "moves": 10}
     post = dp.fit(sim.train, **options, every=10, callback=history)
     unseen = dp.fit(sim.train, **options)
@@ -255,7 +255,7 @@ def test_evolution_draws_what_the_history_saw():
 
 @pytest.mark.slow
 def test_every_figure_draws_into_given_axes():
-    sim = dp.simulate(nodes=3, observations=50, seed=0)
+    sim = dp.simulate(nodes=3, observations=50, seed=0, interventional_sets=0)
     post = dp.exact(sim.train, model="bge")
     figure, axes = pyplot.subplots(2, 2)
     for draw, ax in zip((dp.plot.graph, dp.plot.heat_map, dp.plot.edge_intervals), axes.ravel()):

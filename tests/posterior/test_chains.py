@@ -14,7 +14,7 @@ from dagpost.posterior.sample import chain_of_draws
 
 EDGE = np.array([[0, 1], [0, 0]], dtype=bool)
 CHAINS, LENGTH, FLIP = 4, 1000, 0.05
-SIM = dp.simulate(nodes=4, observations=100, seed=3)
+SIM = dp.simulate(nodes=4, observations=100, seed=3, interventional_sets=0)
 
 
 class LinearWithoutMoments(dp.LinearGaussian):

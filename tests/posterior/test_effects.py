@@ -16,7 +16,7 @@ from dagpost.posterior.effects import weighted_quantile
 from dagpost.posterior.interventions import effect_moments, families_of, simulate_under
 from dagpost.posterior.parameters import systematic
 
-SIM = dp.simulate(nodes=4, observations=30, seed=3)
+SIM = dp.simulate(nodes=4, observations=30, seed=3, interventional_sets=0)
 X = SIM.train.values
 LINEAR = [dp.BGe(), dp.LinearGaussian(), dp.LinearGaussian(noise_variance=None)]
 CHAIN = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
@@ -256,7 +256,7 @@ def test_intervals_cover():
     Bayesian intervals honest). The standard error of the share is 0.027; three of them on each side."""
     covered = []
     for seed in range(120):
-        sim = dp.simulate("linear", nodes=5, observations=30, seed=seed, source="density")
+        sim = dp.simulate("linear", nodes=5, observations=30, seed=seed, source="density", interventional_sets=0)
         post = dp.fit(sim.train, "linear", draws=500, precision=0.02, seed=seed)
         means = post.effects().abs().to_numpy()
         i, j = np.unravel_index(means.argmax(), means.shape)

@@ -9,7 +9,7 @@ from dagpost.posterior import Posterior
 
 RNG = np.random.default_rng(0)
 DAGS = all_dags(4)
-SIM = dp.simulate(nodes=4, observations=40, seed=5)
+SIM = dp.simulate(nodes=4, observations=40, seed=5, interventional_sets=0)
 
 
 def weighted_dags(names=("a", "b", "c", "d")) -> Posterior:

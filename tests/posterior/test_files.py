@@ -26,7 +26,7 @@ from dagpost.posterior.records import (
     SingleChainDiagnostics,
 )
 
-SIM = dp.simulate(nodes=4, observations=50, seed=2)
+SIM = dp.simulate(nodes=4, observations=50, seed=2, interventional_sets=0)
 NAMES = ("Erk 1/2", "=cmd()", "<β>", 'a"b\\')
 
 
@@ -101,7 +101,7 @@ def test_refined_posteriors_come_back_with_their_diagnostics(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes, parameters", [(4, False), (4, True), (6, False)])
 def test_exact_posteriors_are_saved_as_ordinary_ones(nodes, parameters, tmp_path):
-    data = dp.simulate(nodes=nodes, observations=50, seed=2).train
+    data = dp.simulate(nodes=nodes, observations=50, seed=2, interventional_sets=0).train
     post = dp.exact(data, "linear", parameters=parameters, draws=20)
     back = dp.load(post.save(tmp_path / "a.nc"))
     assert type(back) is Posterior and back.record == post.record

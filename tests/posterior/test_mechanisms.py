@@ -13,7 +13,11 @@ from dagpost.errors import InputError
 from dagpost.posterior import Posterior
 from dagpost.posterior.parameters import parameters_of
 
-LINEAR = [dp.BGe(), dp.LinearGaussian(), dp.LinearGaussian(noise_variance=None)]
+LINEAR = [
+    dp.BGe(),
+    pytest.param(dp.LinearGaussian(), marks=pytest.mark.slow),
+    pytest.param(dp.LinearGaussian(noise_variance=None), marks=pytest.mark.slow),
+]
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
 NAMES = ("a", "b", "c")
 DATA = dp.Dataset(np.random.default_rng(0).normal(size=(50, 3)) @ np.array([[2, 1, 3], [0, 1, 0.5], [0, 0, 1.0]]))
@@ -67,7 +71,8 @@ def test_only_graphs_with_the_edge_take_part():
     assert repr(curve) == "Curve(a -> b: 5 values from -2 to 2, 2 draws, probability 0.75)"
 
 
-def test_the_band_of_an_additive_model_covers_the_truth():
+@pytest.mark.slow
+def test_the_bands_of_an_additive_model_cover_the_truth():
     """x1 = tanh(x0) + noise: nine bands of 90 % cover it at 80 % of the points or more. Errors of a curve are alike at
     neighbouring points, so that single bands may miss at more."""
     covered = []
@@ -78,6 +83,9 @@ def test_the_band_of_an_additive_model_covers_the_truth():
         truth = np.tanh(curve.values) - np.tanh(x[:, 0]).mean()
         covered.append(np.mean((curve.lower <= truth) & (truth <= curve.upper)))
     assert 0.8 <= np.mean(covered) <= 0.99
+
+
+def test_the_curve_of_an_additive_model_is_the_truth():
     x = np.random.default_rng(0).normal(size=(1000, 2))
     x[:, 1] = np.tanh(x[:, 0]) + 0.2 * x[:, 1]
     curve = dp.exact(x, "additive").mechanism("x0", "x1")
@@ -126,7 +134,11 @@ def test_other_parents_are_held_at_their_means():
     np.testing.assert_allclose(curve.mean, expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("model", [dp.BGe(), dp.Additive(), dp.GaussianProcess(features=16)], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "model",
+    [dp.BGe(), pytest.param(dp.Additive(), marks=pytest.mark.slow), dp.GaussianProcess(features=16)],
+    ids=lambda m: m.name,
+)
 def test_parameters_of_one_node_are_those_of_its_family(model):
     """Drawn alone, the parameters of a node have the distribution that they have with all others."""
     post, member = one_graph(model), np.zeros(300, dtype=int)
@@ -173,6 +185,7 @@ def test_graphs_without_a_path_are_constant():
     assert (post.effect_curve("c", "a").draws == 0).all()
 
 
+@pytest.mark.slow
 def test_total_effects_of_a_network_are_means_of_its_rows():
     """On the only child of the cause the noise has mean 0: the network, up to the error of 4,000 rows."""
     post = networks([CHAIN], dp.MlpGaussian(noise_variance=0.1))

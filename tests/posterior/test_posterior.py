@@ -98,7 +98,7 @@ def test_same_graph_with_other_parameters_is_another_particle():
 @pytest.mark.parametrize("prior_name", ["erdos-renyi", "scale-free"])
 def test_log_joint_contains_prior_and_likelihood(name, prior_name):
     model, prior = as_model(name), as_prior(prior_name)
-    sim = dp.simulate(name, nodes=4, observations=30, seed=0)
+    sim = dp.simulate(name, nodes=4, observations=30, seed=0, interventional_sets=0)
     graphs = all_dags(4)[::100]
     thetas = [model.sample_theta(key, 4) for key in jax.random.split(jax.random.key(0), len(graphs))]
     theta = jax.tree.map(lambda *leaves: np.stack(leaves), *thetas)

@@ -118,7 +118,7 @@ def test_write_report_writes_once(tmp_path):
 
 
 def test_effects_are_those_of_the_posterior():
-    data = dp.simulate(nodes=4, observations=100, seed=1).train.standardised()
+    data = dp.simulate(nodes=4, observations=100, seed=1, interventional_sets=0).train.standardised()
     post = dp.exact(data, model="bge")
     content = content_of(post)
     table = post.effect_table().set_index(["cause", "effect"])
@@ -181,7 +181,7 @@ def test_signs_are_those_of_the_edge_weights():
 
 
 def test_without_data_the_page_says_how_to_get_effects(tmp_path):
-    post = dp.exact(dp.simulate(nodes=3, observations=50, seed=0).train, model="bge")
+    post = dp.exact(dp.simulate(nodes=3, observations=50, seed=0, interventional_sets=0).train, model="bge")
     post.save(tmp_path / "p.nc")
     content = content_of(dp.load(tmp_path / "p.nc"))
     assert content["effects"] is None and "--data" in content["noEffects"]

@@ -61,7 +61,7 @@ def test_measures_are_shown_with_their_meaning():
 
 @pytest.fixture(scope="module")
 def informed():
-    data = dp.simulate(nodes=4, observations=60, seed=2).train
+    data = dp.simulate(nodes=4, observations=60, seed=2, interventional_sets=0).train
     known = {"required": ["x0 -> x1"], "forbidden": ["x3 -> x0"], "roots": ["x2"], "max_parents": 2,
              "probabilities": {"x1 -> x3": 0.25}}  # fmt: skip
     return dp.exact(data, model="bge", knowledge=known)

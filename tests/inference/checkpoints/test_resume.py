@@ -17,7 +17,7 @@ from dagpost.inference.mcmc import refine
 from dagpost.priors import GraphPrior
 from tests.digests import digest
 
-SIM = dp.simulate(nodes=5, observations=50, seed=1)
+SIM = dp.simulate(nodes=5, observations=50, seed=1, interventional_sets=0)
 CHAIN = {"particles": 4, "burn_in": 50, "thin": 8}
 
 
@@ -202,6 +202,7 @@ class Breaking:
         return jnp.where(step < 10, 1.0, jnp.nan)
 
 
+@pytest.mark.slow
 def test_a_diverged_run_keeps_its_last_good_state(tmp_path):
     with pytest.raises(Diverged):
         fit("dibs", alpha=Breaking(), every=1, checkpoint=tmp_path)

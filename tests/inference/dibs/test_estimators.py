@@ -13,7 +13,7 @@ from dagpost.inference.dibs.latent import hard_graph, log_graph_probability
 from dagpost.models.conjugate import all_families, soft_evidence
 
 D = 3
-DATA = dp.simulate(nodes=D, observations=8, seed=3).train
+DATA = dp.simulate(nodes=D, observations=8, seed=3, interventional_sets=0).train
 MODEL = dp.LinearGaussian(noise_variance=1.0)
 STATS = MODEL.summarise(DATA)
 ALPHA = 1.5
@@ -156,7 +156,9 @@ def test_relaxed_estimators_point_the_right_way(particle, kind):
 
 
 def flip_gradient(model, scores, samples, seed, d, function=flip_ratios_on_host):
-    table = model.evidence_table(model.summarise(dp.simulate(nodes=d, observations=8, seed=3).train))
+    table = model.evidence_table(
+        model.summarise(dp.simulate(nodes=d, observations=8, seed=3, interventional_sets=0).train)
+    )
     noise = jax.random.logistic(jax.random.key(seed), (samples, d, d))
     ratios = function(table, np.asarray(hard_graph(noise, scores, ALPHA))[None])[0]
     logits = ALPHA * scores
@@ -209,7 +211,7 @@ def test_flips_beat_the_score_function(particle):
 @pytest.mark.parametrize("model", MARGINAL, ids=["bge", "linear", "noise"])
 def test_flips_are_evidences_of_flipped_families(model):
     d = 6
-    data = dp.simulate(nodes=d, observations=30, seed=5).train
+    data = dp.simulate(nodes=d, observations=30, seed=5, interventional_sets=0).train
     mask = np.zeros(data.values.shape, dtype=bool)
     mask[:10, 2] = True
     stats = model.summarise(data.with_interventions(mask))

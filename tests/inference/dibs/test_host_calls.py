@@ -53,7 +53,7 @@ def refused(*_, **__):
 @pytest.mark.parametrize("reason", ["version", "registration"])
 def test_without_the_interface_a_callback_does_the_work(reason, monkeypatch):
     """DiBS with the flip estimator calls compiled code on the host at every step."""
-    data = dp.simulate("linear", nodes=4, observations=30, seed=2).train
+    data = dp.simulate("linear", nodes=4, observations=30, seed=2, interventional_sets=0).train
     options = {"method": "dibs", "particles": 2, "steps": 5, "moves": 0, "progress": False}
     usual = dp.fit(data, "linear", **options)
     jax.clear_caches()

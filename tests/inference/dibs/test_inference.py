@@ -23,7 +23,7 @@ from dagpost.inference.dibs.svgd import Diverged, initial_state, run, step
 from dagpost.models import as_model
 
 PRIOR = dp.ErdosRenyi()
-SIM = dp.simulate(nodes=6, observations=60, seed=1)
+SIM = dp.simulate(nodes=6, observations=60, seed=1, interventional_sets=0)
 
 
 def quick(model, **changes):
@@ -197,7 +197,7 @@ def test_divergence_keeps_the_last_good_state():
 @pytest.mark.slow
 def test_it_learns_the_graph():
     """A strong signal: the linear model finds directions, BGe (which cannot tell them all) the skeleton."""
-    sim = dp.simulate(nodes=8, observations=200, seed=2, weight_shift=0.5)
+    sim = dp.simulate(nodes=8, observations=200, seed=2, weight_shift=0.5, interventional_sets=0)
     linear = infer(sim.train, dp.LinearGaussian(), PRIOR, default_settings(dp.LinearGaussian(), 8, 200), particles=10)
     assert dp.metrics.auroc(linear, sim.graph) > 0.9
     bge = infer(sim.train, dp.BGe(), PRIOR, default_settings(dp.BGe(), 8, 200), particles=10)

@@ -12,7 +12,7 @@ PRIORS = [dp.ErdosRenyi(probability=0.3), dp.ScaleFree(), dp.Uniform(), dp.Unkno
 
 @pytest.fixture(scope="module")
 def sim():
-    return dp.simulate(nodes=5, observations=40, seed=2)
+    return dp.simulate(nodes=5, observations=40, seed=2, interventional_sets=0)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=["bge", "linear", "linear-noise"])
@@ -55,7 +55,7 @@ def test_evidence_of_a_single_pair_by_hand():
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["bge", "linear"])
 def test_peaked_posterior_stays_sound(model):
-    sim = dp.simulate(nodes=9, observations=10_000, seed=5)
+    sim = dp.simulate(nodes=9, observations=10_000, seed=5, interventional_sets=0)
     post = dp.exact(sim.train, model, draws=2000)
     np.testing.assert_allclose(post.parent_probabilities.sum(axis=1), 1, atol=1e-9)
     # 2,000 draws: five standard errors are at most 0.056
@@ -172,7 +172,7 @@ class Contradiction(dp.GraphPrior):
 
 @pytest.mark.parametrize("nodes", [4, 6])
 def test_contradictory_prior_is_said(nodes):
-    data = dp.simulate(nodes=nodes, observations=30).train
+    data = dp.simulate(nodes=nodes, observations=30, interventional_sets=0).train
     with pytest.raises(InputError, match="no DAG is possible"):
         dp.exact(data, "bge", Contradiction())
 

@@ -64,7 +64,7 @@ def test_a_run_out_of_time_says_so():
 
 
 def test_interventions_count():
-    sim = dp.simulate("linear", nodes=4, observations=40, seed=4)
+    sim = dp.simulate("linear", nodes=4, observations=40, seed=4, interventional_sets=0)
     data = dp.Dataset(sim.train.values, intervened=np.arange(40)[:, None] % 4 == np.arange(4))
     exact = dp.exact(data, "linear")
     post = dp.fit(data, "linear", draws=100, precision=0.01)

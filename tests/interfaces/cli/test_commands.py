@@ -106,10 +106,19 @@ def test_names_cannot_take_over_the_terminal(dagpost, table):
     dagpost("exact", "t.csv")
     out = dagpost("show", "run", "--min-probability", 0).out
     assert "[bold red]" in out and "=1+1" in out
+
+
+@pytest.mark.slow
+def test_reports_accept_any_names(dagpost, table, tmp_path):
+    frame = pd.read_csv(table).set_axis(["[bold red]", "$x_1", "=1+1"], axis=1)
+    frame.to_csv("t.csv", index=False)
+    dagpost("exact", "t.csv")
     assert dagpost("report", "run").code == 0
+    assert written(tmp_path / "run") == FILES | {"report.html", "report.txt", "report.png"}
 
 
 def test_report(dagpost, table, tmp_path, monkeypatch):
+    pd.read_csv(table)[["a", "b"]].to_csv(table, index=False)
     dagpost("exact", table)
     assert dagpost("report", "run").code == 0
     assert "adjacent  share" in (tmp_path / "run" / "report.txt").read_text()
