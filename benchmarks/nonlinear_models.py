@@ -132,6 +132,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true", help="print the means alone")
     options = parser.parse_args()
     rows = pd.read_csv(options.out).to_dict("records") if options.out.exists() else []
     done = {(row["nodes"], row["rows"], row["data"], row["method"]) for row in rows}
@@ -139,12 +140,14 @@ def main() -> None:
         for count in options.rows:
             for data in range(options.sets):
                 for method in options.methods:
-                    if (nodes, count, data, method) not in done:
+                    if not options.table and (nodes, count, data, method) not in done:
                         rows.append(timed(nodes, count, data, method, options.seeds))
                         pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
                         print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False, header=False), flush=True)
-    table = pd.DataFrame(rows).groupby(["nodes", "rows", "method"]).mean(numeric_only=True)
-    print(table.drop(columns="data").round(3).to_string())
+    table = pd.DataFrame(rows).groupby(["nodes", "rows", "method"])
+    means = table[["edges", "auroc", "eshd", "seconds", "largest_gap"]].mean()
+    means.insert(0, "sets", table.size())
+    print(means.round(3).to_string())
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def timed(nodes: int, data_seed: int, method: str, seeds: int, limit: float) -> 
     first = posts[0]
     plus = first if method == "auto" else first.weighted("posterior")
     row = {
-        "nodes": nodes, "data": data_seed, "method": method, "edges": int(sim.graph.sum()),
+        "nodes": nodes, "data": data_seed, "method": method, "limit": limit if method == "auto" else None,
+        "edges": int(sim.graph.sum()),
         "auroc": metrics.auroc(first, sim.graph), "eshd": metrics.expected_shd(first, sim.graph),
         "eshd_weighted": metrics.expected_shd(plus, sim.graph), "seconds": seconds,
         "cores": len(os.sched_getaffinity(0)),
@@ -73,7 +74,10 @@ def main() -> None:
                 pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
                 print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False), flush=True)
     table = pd.DataFrame(rows)
-    print(table.groupby(["nodes", "method"]).mean(numeric_only=True).drop(columns="data").round(3).to_string())
+    columns = ["edges", "auroc", "eshd", "eshd_weighted", "seconds", "cores", "largest_gap", "chain_error"]
+    means = table.groupby(["nodes", "method"])[[name for name in columns if name in table]].mean()
+    means.insert(0, "sets", table.groupby(["nodes", "method"]).size())
+    print(means.round(3).to_string())
 
 
 if __name__ == "__main__":

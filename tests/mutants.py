@@ -110,6 +110,17 @@ MUTANTS = [
     ("metrics.py", "np.where(undirected, as_read, essential)", "essential", "inference/bootstrap/test_resampling.py"),
     ("studies/tables.py", "d * (d - 1) / 2, ", "d * (d - 1), ", "studies/test_tables.py"),
     ("simulation.py", "theta + shift * np.sign(theta)", "theta + shift", "test_simulation.py"),
+    ("models/additive.py", "sums[:, :, None] * sums[:, None, :] / (count + 1 / INTERCEPT_RATIO)", "sums[:, :, None] * sums[:, None, :] / (count + INTERCEPT_RATIO)", "models/test_additive.py"),
+    ("models/additive.py", "more = 0.5 * np.log(precisions / floor)[:, None] * self.width", "more = 0.5 * np.log(precisions / floor)[:, None] * self.functions", "models/test_additive.py"),
+    ("models/additive.py", "by_node=-rows * log_scale", "by_node=rows * log_scale", "models/test_additive.py"),
+    ("models/gp_evidence.py", "quadratic = yy - grid.kappa2 * y1 * y1 / grown", "quadratic = yy - grid.kappa2 * y1 * y1", "models/test_gaussian_process.py"),
+    ("models/gp_evidence.py", "rate = grid.shape + 0.5 * rows, grid.rate / (1.0 + ratio)", "rate = grid.shape + 0.5 * rows, grid.rate * (1.0 + ratio)", "models/test_gaussian_process.py"),
+    ("models/mlp_evidence.py", "scale = lgamma((DEGREES + k) / 2) - lgamma(DEGREES / 2)", "scale = lgamma((DEGREES + k) / 2) + lgamma(DEGREES / 2)", "models/test_numerical.py"),
+    ("models/mlp_fits.py", "constant = m * np.log(s2) + n * np.log(2 * np.pi) + q * h", "constant = m * np.log(s2) + n * np.log(2 * np.pi) + h", "models/test_numerical.py"),
+    ("models/family_table.py", "        if at == ABSENT:\n            return -np.inf\n", "        if at == ABSENT:\n            continue\n", "inference/test_integration.py"),
+    ("inference/candidates.py", "if score >= best[j, code] - MARGIN:", "if score >= best[j, code]:", "inference/test_integration.py"),
+    ("inference/candidates.py", "worth = np.where(row, -change, change)", "worth = change", "inference/test_integration.py"),
+    ("inference/candidates.py", "possible[i] * odds / (1 + odds)", "odds", "inference/test_integration.py"),
 ]  # fmt: skip
 
 

@@ -207,3 +207,23 @@ def test_rough_families_come_in_order_of_effort():
     scored.improve(first[:3])
     efforts = [effort for _, effort in candidates.rough(empty)]
     assert efforts == sorted(efforts) and set(efforts) == {1, 2}
+
+
+def test_edges_outside_the_table_have_the_chance_of_being_added():
+    data = dp.simulate(nodes=5, observations=60, seed=4, interventional_sets=0).train
+    exact = dp.exact(data, "linear", prior="erdos-renyi")
+    rare = (exact.edge_marginals > 0.01) & (exact.edge_marginals < 0.1)
+    assert rare.any()
+    for i, j in np.argwhere(rare).tolist():
+        candidates = Candidates(Integrated(Estimated(), Estimated().summarise(data)), dp.ErdosRenyi())
+        candidates.open[i, j] = False
+        empty = np.zeros((1, 5, 5), dtype=bool)
+        candidates.fill(empty, Clock(), False)
+        candidates.open[i, j] = True
+        assert candidates.model.table.place[j, i] == ABSENT
+        draws = exact.sample(2000, 0)
+        draws = draws[~draws[:, i, j]]
+        candidates.search(draws, Clock(), False, False)
+        found = candidates.with_absent_edges(np.zeros((5, 5)), draws)
+        assert found[i, j] == pytest.approx(exact.edge_marginals[i, j], rel=0.3)
+        assert np.count_nonzero(found) == 1

@@ -47,7 +47,7 @@ COMMON, FREQUENT = 0.02, 0.1
 """Shares of graphs with a family from which on those that differ by one parent, or by two, are listed."""
 CHUNK = 256
 """Families scored at once."""
-CLOSE = (10.0, 4.0, 2.0)
+CLOSE = (7.0, 3.5, 2.0)
 """How near to the best of its node a family must be to be estimated better, by the effort made so far."""
 ORDERS_COMPARED = 64
 """Graphs in which families are compared."""
@@ -219,6 +219,8 @@ class Candidates:
 
     def _enter(self, table: FamilyTable, codes: list[Code]) -> Float[np.ndarray, " n"]:
         """Enter families into the table; return their scores."""
+        if not codes:
+            return np.zeros(0)
         rows = np.array([table.row(j, code) for j, code in codes])
         scores = np.array([self.log_prior(j, row) for (j, _), row in zip(codes, rows)])
         possible = np.flatnonzero(np.isfinite(scores))
@@ -275,9 +277,3 @@ class Candidates:
         """Return the graphs with as few edges removed as it takes for all their families to be in the table."""
         assert self.model.table is not None, "fill comes first"
         return self.model.table.nearest(graphs)
-
-    def _row(self, node: int, code: int, candidates: list[int]) -> Bool[np.ndarray, " d"]:
-        """Return the parents of a node that a code stands for: bits of the candidates, and the required ones."""
-        row = self.required[:, node].copy()
-        row[[i for at, i in enumerate(candidates) if code >> at & 1]] = True
-        return row

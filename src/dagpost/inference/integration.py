@@ -27,7 +27,7 @@ from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 
 SEARCH_SHARE, TABLE_SHARE = 0.1, 0.2
-"""Shares of a time limit after which the first search for candidates ends, and the first table."""
+"""Shares of a time limit, from the start of the search, after which it ends, and after which the first table does."""
 STAGES, EXPLORING = 8, 3
 """Most repetitions of chains, search, and better estimates; and how many of them have no better estimates yet."""
 STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.15
@@ -74,6 +74,9 @@ def refine_numerically(
     keys = jax.random.split(key, STAGES + 1)
     d = graphs.shape[-1]
 
+    def used_share() -> float:
+        return 0.0 if clock.limit is None else clock.seconds / clock.limit
+
     def until(share: float) -> Clock:
         return clock if clock.limit is None else clock.within(share * clock.limit - clock.seconds)
 
@@ -84,10 +87,11 @@ def refine_numerically(
             callback(snapshot)
 
     candidates = Candidates(model, prior)
-    candidates.search(graphs, until(SEARCH_SHARE), True, progress)
-    candidates.fill(graphs, until(TABLE_SHARE), progress)
+    began = used_share()
+    candidates.search(graphs, until(began + SEARCH_SHARE), True, progress)
+    candidates.fill(graphs, until(began + TABLE_SHARE), progress)
     for stage in range(STAGES):
-        used = 0.0 if clock.limit is None else clock.seconds / clock.limit
+        used = used_share()
         if used >= LAST_STAGE:
             break
         graphs = refine(
