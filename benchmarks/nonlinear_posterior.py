@@ -1,6 +1,7 @@
 """The nonlinear posterior against DiBS: networks of the paper, one row for each data set and method.
 
     python benchmarks/nonlinear_posterior.py [--nodes 20] [--sets 10] [--seeds 2] [--limit 600] [--methods auto dibs]
+        [--figure docs/images/nonlinear.png]
 
 Data are those of the paper's protocol for neural networks (`dp.simulate(model="mlp")`, N = 100). `auto` integrates
 the evidence of families numerically and samples graphs with tempered chains until the time limit; two seeds show how
@@ -53,6 +54,29 @@ def timed(nodes: int, data_seed: int, method: str, seeds: int, limit: float) -> 
     return row
 
 
+def draw(table: pd.DataFrame, path: Path) -> None:
+    """Draw E-SHD and AUROC of the networks with 20 nodes, one dot for each data set and method."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    table = table[table["nodes"] == 20]
+    auto, dibs = (table[table["method"] == method].set_index("data") for method in ("auto", "dibs"))
+    rows = {"nonlinear posterior": auto, "dibs": dibs, "dibs, weighted": dibs.assign(eshd=dibs["eshd_weighted"])}
+    figure, axes = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained", sharey=True)
+    for ax, measure, label in zip(axes, ("eshd", "auroc"), ("E-SHD (smaller is better)", "AUROC (larger is better)")):
+        for place, frame in enumerate(rows.values()):
+            if measure == "eshd" or place < 2:  # AUROC is shown for equal weights
+                ax.plot(frame[measure], [place] * len(frame), "o", alpha=0.6, color=f"C{place}")
+                ax.plot(frame[measure].mean(), place, "|", markersize=22, color=f"C{place}")
+        ax.set_xlabel(label)
+    axes[0].set_yticks(range(len(rows)), list(rows))
+    axes[0].invert_yaxis()
+    figure.suptitle(f"Neural networks on 20 nodes, 100 rows: {len(auto)} data sets, means as bars")
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[20])
@@ -61,7 +85,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600.0)
     parser.add_argument("--methods", nargs="+", default=["auto", "dibs"])
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--table", action="store_true", help="print the means alone")
+    parser.add_argument("--figure", type=Path, help="where to draw the data sets with 20 nodes")
     options = parser.parse_args()
     rows = pd.read_csv(options.out).to_dict("records") if options.out.exists() else []
     done = {(row["nodes"], row["data"], row["method"]) for row in rows}
@@ -78,6 +103,8 @@ def main() -> None:
     means = table.groupby(["nodes", "method"])[[name for name in columns if name in table]].mean()
     means.insert(0, "sets", table.groupby(["nodes", "method"]).size())
     print(means.round(3).to_string())
+    if options.figure:
+        draw(table, options.figure)
 
 
 if __name__ == "__main__":
