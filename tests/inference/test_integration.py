@@ -227,3 +227,14 @@ def test_edges_outside_the_table_have_the_chance_of_being_added():
         found = candidates.with_absent_edges(np.zeros((5, 5)), draws)
         assert found[i, j] == pytest.approx(exact.edge_marginals[i, j], rel=0.3)
         assert np.count_nonzero(found) == 1
+
+
+def test_an_edge_is_worth_what_the_score_loses_without_it():
+    data = dp.simulate(nodes=5, observations=60, seed=4, interventional_sets=0).train
+    candidates = Candidates(Integrated(Estimated(), Estimated().summarise(data)), dp.ErdosRenyi())
+    row = np.arange(5) == 0
+    candidates.note(3, row)
+    here = candidates.score(3, row)
+    assert candidates.worth[0, 3] == here - candidates.score(3, np.zeros(5, dtype=bool))
+    assert candidates.worth[1, 3] == candidates.score(3, row | (np.arange(5) == 1)) - here
+    assert np.isneginf(candidates.worth[:, :3]).all()
