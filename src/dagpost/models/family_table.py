@@ -41,16 +41,19 @@ class FamilyTable(NamedTuple):
     def nearest(self, graphs: Graphs) -> Graphs:
         """Return the graphs with as few edges removed as it takes for all their families to be in the table."""
         out = graphs.copy()
-        for graph in out:
-            for j in range(graph.shape[0]):
-                graph[self.place[j] == ABSENT, j] = False
-                code = self.code(j, graph[:, j])
-                assert code is not None, "all its parents are candidates"
-                subsets = np.flatnonzero(np.isfinite(self.evidence[j]))
-                subsets = subsets[(subsets & ~code) == 0]
-                kept = int(max(subsets, key=lambda subset: (int(subset).bit_count(), self.evidence[j, subset])))
-                graph[:, j] = self.row(j, kept)
+        for j in range(graphs.shape[-1]):
+            columns, where = np.unique(graphs[:, :, j], axis=0, return_inverse=True)
+            out[:, :, j] = np.array([self._nearest_row(j, column) for column in columns])[where.reshape(-1)]
         return out
+
+    def _nearest_row(self, node: int, row: Bool[np.ndarray, " d"]) -> Bool[np.ndarray, " d"]:
+        """Return the largest subset of the parents that is in the table, the best of equal ones."""
+        code = self.code(node, row & (self.place[node] != ABSENT))
+        assert code is not None, "all these parents are candidates"
+        subsets = np.flatnonzero(np.isfinite(self.evidence[node]))
+        subsets = subsets[(subsets & ~code) == 0]
+        kept = max(subsets, key=lambda subset: (int(subset).bit_count(), self.evidence[node, subset]))
+        return self.row(node, int(kept))
 
 
 @njit

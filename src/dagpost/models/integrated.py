@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dagpost._util.environment import available_cores
 from dagpost.errors import printable
 from dagpost.models.base import Model, Statistics
 from dagpost.models.family_table import FamilyTable
@@ -110,8 +108,7 @@ class Integrated(Model):
 
     def improve(self, rough: Iterable[tuple[Family, int]]) -> None:
         """Estimate families with more effort, in parallel."""
-        with ThreadPoolExecutor(available_cores()) as pool:
-            list(pool.map(lambda item: self.evidence.estimate(item[0][0], item[0][1], item[1]), rough))
+        self.evidence.fill([(node, row, effort) for (node, row), effort in rough])
 
     def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:
         """Return the standard error of every edge probability that comes from the errors of the evidence.

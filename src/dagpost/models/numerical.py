@@ -12,7 +12,7 @@ like a closed form. An estimate depends on the family, the seed and the effort, 
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -62,18 +62,29 @@ class FamilyEvidence(abc.ABC):
 
     def estimate(self, node: int, parents: Bool[np.ndarray, " d"], effort: int = QUICK) -> Estimate:
         """Return the estimate of one family, with at least this effort."""
-        key = (node, np.asarray(parents, dtype=np.bool_).tobytes())
-        found = self.known.get(key)
-        if found is None or found.effort < effort:
-            found = self.known[key] = self.compute(node, np.asarray(parents, dtype=np.bool_), effort)
-        return found
+        parents = np.asarray(parents, dtype=np.bool_)
+        key = (node, parents.tobytes())
+        if self._lacks(node, parents, effort):
+            self.known[key] = self.compute(node, parents, effort)
+        return self.known[key]
+
+    def _lacks(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> bool:
+        """Return whether a family is still to be estimated with this effort."""
+        found = self.known.get((node, parents.tobytes()))
+        return found is None or found.effort < effort
 
     def estimates(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
     ) -> list[Estimate]:
         """Return the estimates of many families, computed in parallel."""
+        families = [(int(node), row, effort) for node, row in zip(nodes, np.asarray(parents, dtype=np.bool_))]
+        self.fill([family for family in families if self._lacks(*family)])
+        return [self.estimate(*family) for family in families]
+
+    def fill(self, families: Sequence[tuple[int, Bool[np.ndarray, " d"], int]]) -> None:
+        """Estimate families, each with its effort, in parallel, and keep the results."""
         with ThreadPoolExecutor(available_cores()) as pool:
-            return list(pool.map(lambda pair: self.estimate(int(pair[0]), pair[1], effort), zip(nodes, parents)))
+            list(pool.map(lambda family: self.estimate(*family), families))
 
     # ---- the memory, for checkpoints
 
@@ -115,14 +126,12 @@ class ClosedForm(FamilyEvidence):
     def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> Theta:
         raise NotImplementedError("the model itself draws its parameters")
 
-    def estimates(
-        self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
-    ) -> list[Estimate]:
-        keys = [(int(node), np.asarray(row, dtype=np.bool_).tobytes()) for node, row in zip(nodes, parents)]
-        unknown = [at for at, key in enumerate(keys) if key not in self.known]
-        for at, value in zip(unknown, self.model.log_evidences(nodes[unknown], parents[unknown], self.stats)):
-            self.known[keys[at]] = Estimate(float(value), 0.0, MOST)
-        return [self.known[key] for key in keys]
+    def fill(self, families: Sequence[tuple[int, Bool[np.ndarray, " d"], int]]) -> None:
+        if not families:
+            return
+        nodes, rows = np.array([node for node, *_ in families]), np.array([row for _, row, _ in families])
+        for node, row, value in zip(nodes.tolist(), rows, self.model.log_evidences(nodes, rows, self.stats)):
+            self.known[node, row.tobytes()] = Estimate(float(value), 0.0, MOST)
 
 
 # ---- any model, in JAX
@@ -251,18 +260,15 @@ class LaplaceEvidence(FamilyEvidence):
         values, errors, *_ = self._run([node], parents[None], effort)
         return Estimate(float(values[0]), float(errors[0]), effort)
 
-    def estimates(
-        self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
-    ) -> list[Estimate]:
-        pairs = [(int(node), row) for node, row in zip(nodes, parents)]
-        unknown = [pair for pair in pairs if (pair[0], pair[1].tobytes()) not in self.known]
-        if self.batch > 1 and effort == QUICK and self.size > 0:
-            for at in range(0, len(unknown), self.batch):
-                part = unknown[at : at + self.batch]
-                values, errors, *_ = self._run([node for node, _ in part], np.stack([row for _, row in part]), effort)
-                for (node, row), value, error in zip(part, values, errors):
-                    self.known[node, row.tobytes()] = Estimate(float(value), float(error), effort)
-        return super().estimates(nodes, parents, effort)
+    def fill(self, families: Sequence[tuple[int, Bool[np.ndarray, " d"], int]]) -> None:
+        if self.batch > 1 and self.size > 0:
+            quick = [(node, row) for node, row, effort in families if effort == QUICK and self._lacks(node, row, QUICK)]
+            for at in range(0, len(quick), self.batch):
+                nodes, rows = zip(*quick[at : at + self.batch])
+                values, errors, *_ = self._run(list(nodes), np.stack(rows), QUICK)
+                for node, row, value, error in zip(nodes, rows, values, errors):
+                    self.known[node, row.tobytes()] = Estimate(float(value), float(error), QUICK)
+        super().fill(families)
 
     def _without_parameters(self, node: int, parents: Bool[np.ndarray, " d"]) -> float:
         """Return the score of a model without parameters, which is its evidence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -43,12 +44,16 @@ class ColumnTable(NamedTuple):
     required: Bool[np.ndarray, "d d"] | None = None
     most: int | None = None
 
-    def log_column(self, node: int, parents: Nodes, counted: int) -> float:
-        """Return the log factor of a node with these parents, `counted` of which count."""
+    def counted(self, node: int, parents: Nodes) -> int:
+        """Return how many of the parents of a node count in `by_count`."""
+        return len(parents) if self.uncounted is None else int((~self.uncounted[parents, node]).sum())
+
+    def log_column(self, node: int, parents: Nodes) -> float:
+        """Return the log factor of a node with these parents."""
         required = () if self.required is None else np.flatnonzero(self.required[:, node])
         if not np.isin(required, parents).all() or (self.most is not None and len(parents) > self.most):
             return -np.inf
-        return float(self.by_count[node, counted] + self.by_edge[parents, node].sum())
+        return float(self.by_count[node, self.counted(node, parents)] + self.by_edge[parents, node].sum())
 
 
 class Component(NamedTuple):
@@ -132,6 +137,19 @@ class GraphPrior(abc.ABC):
     @abc.abstractmethod
     def sample(self, key: Key, d: int) -> Graph:
         """Return a random DAG on d nodes, generated as in the paper's experiments."""
+
+
+def family_prior(prior: GraphPrior, d: int) -> Callable[[int, Nodes], float]:
+    """Return the function `(node, parents) -> log factor` of a prior that decomposes by column, on d nodes."""
+    table = prior.column_table(d)
+    if table is not None:
+        return table.log_column
+
+    def log_factor(node: int, parents: Nodes) -> float:
+        with jax.enable_x64(True):
+            return float(prior.log_column(jnp.zeros(d).at[parents].set(1.0), node))
+
+    return log_factor
 
 
 class InDegreePrior(GraphPrior):

@@ -20,8 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from dagpost._util.compiled import njit
@@ -33,7 +31,7 @@ from dagpost.models.conjugate import ConjugateTable, evidence_with
 from dagpost.models.family_table import listed_evidence
 from dagpost.models.integrated import Integrated
 from dagpost.priors import ErdosRenyi, GraphPrior
-from dagpost.priors.base import ColumnTable, Component
+from dagpost.priors.base import ColumnTable, Component, family_prior
 
 
 class FamilyCache(NamedTuple):
@@ -258,17 +256,11 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         *(listed if listed is not None else (np.zeros((0, 0), np.int64), np.zeros((0, 0)))),
     )  # fmt: skip
 
-    tabulated = first.column_table(d)
+    log_factor = family_prior(first, d)
 
     def in_python(node: int, words: np.ndarray) -> Score:
         parents = members(words, d)
-        counted = sum(columns.uncounted is None or not columns.uncounted[i, node] for i in parents)
-        if tabulated is not None:
-            log_prior = tabulated.log_column(node, parents, counted)
-        else:
-            with jax.enable_x64(True):
-                column = jnp.zeros(d).at[parents].set(1.0)
-                log_prior = float(first.log_column(column, node))
+        counted, log_prior = columns.counted(node, parents), log_factor(node, parents)
         if log_prior == -np.inf:
             return -np.inf, counted
         return model.log_evidence(node, parents, stats) + log_prior - reference * counted, counted
