@@ -21,8 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -33,6 +31,7 @@ from dagpost.graphs import descendants, topological_order
 from dagpost.models.family_table import ABSENT, ALWAYS, FamilyTable
 from dagpost.models.integrated import Family, Integrated, common_families
 from dagpost.priors import GraphPrior
+from dagpost.priors.base import family_prior
 from dagpost.typing import Graphs
 
 CANDIDATE = 4.0
@@ -47,7 +46,7 @@ COMMON, FREQUENT = 0.02, 0.1
 """Shares of graphs with a family from which on those that differ by one parent, or by two, are listed."""
 CHUNK = 256
 """Families scored at once."""
-CLOSE = (7.0, 3.5, 2.0)
+CLOSE = (10.0, 4.0, 2.0)
 """How near to the best of its node a family must be to be estimated better, by the effort made so far."""
 ORDERS_COMPARED = 64
 """Graphs in which families are compared."""
@@ -71,8 +70,8 @@ class Candidates:
 
     def __init__(self, model: Integrated, prior: GraphPrior):
         self.model, self.d = model, model.evidence.d
-        self.prior = prior.components(self.d)[0].prior
-        self.columns = self.prior.column_table(self.d)
+        first = prior.components(self.d)[0].prior
+        self.log_prior, self.tabulated = family_prior(first, self.d), first.column_table(self.d) is not None
         self.worth = np.full((self.d, self.d), -np.inf)  # in families looked at since the chains ran
         self.worth_before = self.worth
         known = prior.constraints
@@ -82,18 +81,9 @@ class Candidates:
             self.open &= np.asarray(known.allowed)
             self.required |= np.asarray(known.required)
 
-    def log_prior(self, node: int, row: Bool[np.ndarray, " d"]) -> float:
-        """Return the log prior of a family."""
-        if self.columns is None:
-            with jax.enable_x64(True):
-                return float(self.prior.log_column(jnp.asarray(row, dtype=float), node))
-        parents = np.flatnonzero(row)
-        counted = parents if self.columns.uncounted is None else parents[~self.columns.uncounted[parents, node]]
-        return self.columns.log_column(node, parents, len(counted))
-
     def score(self, node: int, row: Bool[np.ndarray, " d"]) -> float:
         """Return log evidence and log prior of a family."""
-        log_prior = self.log_prior(node, row)
+        log_prior = self.log_prior(node, np.flatnonzero(row))
         return log_prior if np.isneginf(log_prior) else log_prior + self.model.evidence.estimate(node, row).log_evidence
 
     # ---- candidates
@@ -165,7 +155,7 @@ class Candidates:
         table, chosen = self._empty_table(graphs, FEW_CANDIDATES)
         best = np.full(table.evidence.shape, -np.inf)  # score of the best subset
         layer = [(j, 0) for j in range(self.d)]
-        with progress_bar("scoring families", 1 << 12, progress) as advance:
+        with progress_bar("scoring families", self.d << FEW_CANDIDATES, progress) as advance:
             while layer:
                 alive = []
                 for part in range(0, len(layer), CHUNK):
@@ -222,12 +212,12 @@ class Candidates:
         if not codes:
             return np.zeros(0)
         rows = np.array([table.row(j, code) for j, code in codes])
-        scores = np.array([self.log_prior(j, row) for (j, _), row in zip(codes, rows)])
+        scores = np.array([self.log_prior(j, np.flatnonzero(row)) for (j, _), row in zip(codes, rows)])
         possible = np.flatnonzero(np.isfinite(scores))
         nodes = np.array([j for j, _ in codes], dtype=np.int64)
         for at, estimate in zip(possible, self.model.evidence.estimates(nodes[possible], rows[possible])):
             # a prior without a table is part of the evidence here
-            table.evidence[codes[at]] = estimate.log_evidence + (scores[at] if self.columns is None else 0.0)
+            table.evidence[codes[at]] = estimate.log_evidence + (0.0 if self.tabulated else scores[at])
             scores[at] += estimate.log_evidence
             self.scores[codes[at]] = scores[at]
         return scores
@@ -242,8 +232,7 @@ class Candidates:
         assert table is not None, "fill comes first"
         gaps = np.full(self.scores.shape, np.inf)
         sets = np.arange(self.scores.shape[1])
-        for graph in graphs[:: max(1, len(graphs) // ORDERS_COMPARED)]:
-            below = descendants(graph[None])[0]
+        for below in descendants(graphs[:: max(1, len(graphs) // ORDERS_COMPARED)]):
             for j in range(self.d):
                 barred = sum(1 << at for at in table.place[j, below[j]].tolist() if at >= 0)
                 free = (sets & barred) == 0
