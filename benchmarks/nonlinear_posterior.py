@@ -100,9 +100,11 @@ def main() -> None:
                 print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False), flush=True)
     table = pd.DataFrame(rows)
     columns = ["edges", "auroc", "eshd", "eshd_weighted", "seconds", "cores", "largest_gap", "chain_error"]
-    means = table.groupby(["nodes", "method"])[[name for name in columns if name in table]].mean()
-    means.insert(0, "sets", table.groupby(["nodes", "method"]).size())
-    print(means.round(3).to_string())
+    methods = table.groupby(["nodes", "data"])["method"].transform("nunique")
+    for title, rows_of in (("all data sets", table), ("those that both methods ran on", table[methods > 1])):
+        means = rows_of.groupby(["nodes", "method"])[[name for name in columns if name in table]].mean()
+        means.insert(0, "sets", rows_of.groupby(["nodes", "method"]).size())
+        print(f"{title}\n{means.round(3).to_string()}")
     if options.figure:
         draw(table, options.figure)
 

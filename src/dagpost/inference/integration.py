@@ -30,9 +30,9 @@ SEARCH_SHARE, TABLE_SHARE = 0.1, 0.2
 """Shares of a time limit, from the start of the search, after which it ends, and after which the first table does."""
 STAGES, EXPLORING = 8, 3
 """Most repetitions of chains, search, and better estimates; and how many of them have no better estimates yet."""
-STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.2
+STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.15
 """Shares of a time limit that the chains and the search of a stage take at most, and its estimates."""
-LAST_STAGE, LAST_CHAINS = 0.75, 0.85
+LAST_STAGE, LAST_CHAINS = 0.7, 0.8
 """Shares of a time limit after which no stage begins, and after which the last chains begin."""
 STAGE_MOVES = 400_000
 """Moves per node of the chains of a stage."""
