@@ -25,7 +25,7 @@ from dagpost._util.environment import available_cores
 from dagpost._util.numerics import log_add
 from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
-from dagpost.inference.mcmc.moves import neighbour_move, pair_move, parents_move, reversal_move
+from dagpost.inference.mcmc.moves import edge_move, parents_move, reversal_move
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, accepts, scratch_for, uniform
 from dagpost.inference.mcmc.relocation import relocation_move
 from dagpost.inference.mcmc.scoring import (
@@ -89,12 +89,8 @@ def _repeat_move(kind, times, dag, scores, scorer, cache, temper, rng, scratch, 
     """Make `times` moves of one kind; return how many were made before a family was missing, and how many accepted."""
     accepted = 0
     for done in range(times):
-        if kind == 0:
-            status = pair_move(dag, scores, scorer, cache, temper, rng, scratch)
-        elif kind == 1:
-            status = neighbour_move(dag, scores, scorer, cache, temper, rng, scratch, True)
-        elif kind == 2:
-            status = neighbour_move(dag, scores, scorer, cache, temper, rng, scratch, False)
+        if kind <= 2:
+            status = edge_move(dag, scores, scorer, cache, temper, rng, scratch, kind > 0, kind == 1)
         elif kind == 3:
             status = parents_move(dag, scores, scorer, cache, temper, rng, scratch, most)
         elif kind == 4:

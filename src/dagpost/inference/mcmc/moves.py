@@ -1,10 +1,10 @@
 """Moves between DAGs. Each leaves `[p(G) p(D | G)]^heat q(G)^(1 - heat)` invariant, with the sparse reference q of
 `scoring.py`; at heat 1 that is the posterior.
 
-* `pair_move`: a pair of nodes has no edge, i -> j or j -> i; propose one of the other two states, each with probability
-  1/2. The proposal is symmetric, so no neighbourhood sizes are needed.
-* `neighbour_move`: a uniform draw from the DAGs that are one addition, deletion or reversal away, as in MC³. Its
-  acceptance ratio contains the sizes of both neighbourhoods; leaving them out is the paper's approximation.
+* `edge_move` of a pair: two nodes have no edge, i -> j or j -> i; propose one of the other two states, each with
+  probability 1/2. The proposal is symmetric, so no neighbourhood sizes are needed.
+* `edge_move` to a neighbour: a uniform draw from the DAGs that are one addition, deletion or reversal away, as in MC³.
+  Its acceptance ratio contains the sizes of both neighbourhoods; leaving them out is the paper's approximation.
 * `parents_move`: redraw all parents of one node from their conditional distribution.
 * `reversal_move`: reverse an edge i -> j and redraw the parents of both ends (Grzegorczyk and Husmeier, 2008).
 * `exchange_move`: the ends of an edge exchange parents (`exchange.py`).
@@ -45,9 +45,46 @@ from dagpost.inference.mcmc.structure import (
 )
 
 
-@njit(inline="always")
-def _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added, log_correction, exact):
-    """Propose to remove i -> j, to add it, or (removed and added) to reverse it; the result must be acyclic."""
+@njit
+def _other_state(dag, rng):
+    """Draw another state of a random pair: an edge i -> j to remove, to add, or (both) to reverse, and whether the
+    result is acyclic."""
+    i, j = random_pair(rng, dag.parents.shape[0])
+    if holds(dag.parents, i, j):
+        i, j = j, i
+    removed = holds(dag.parents, j, i)
+    added = not removed or uniform(rng) < 0.5
+    acyclic = not has_detour(dag, i, j) if removed and added else removed or not holds(dag.ancestors, i, j)
+    return i, j, removed, added, acyclic
+
+
+@njit
+def _neighbour(dag, rng):
+    """Draw a uniform neighbour: an edge i -> j to remove, to add, or (both) to reverse."""
+    while True:  # rejection sampling: uniform over the edits that lead to a DAG
+        kind = below(rng, 3)
+        i, j = random_pair(rng, dag.parents.shape[0])
+        present = holds(dag.parents, j, i)
+        if kind == 0 and not present and not holds(dag.ancestors, i, j):
+            break
+        if kind == 1 and present:
+            break
+        if kind == 2 and present and not has_detour(dag, i, j):
+            break
+    return i, j, kind > 0, kind != 1, True
+
+
+@njit
+def edge_move(dag, scores, scorer, cache, temper, rng, scratch, uniform_neighbour, exact):
+    """Propose to remove an edge, to add it, or to reverse it: another state of a random pair of nodes, or a uniform
+    neighbour; `exact` includes the sizes of the neighbourhoods in the acceptance ratio."""
+    before = rng[0]
+    if uniform_neighbour:
+        i, j, removed, added, acyclic = _neighbour(dag, rng)
+    else:
+        i, j, removed, added, acyclic = _other_state(dag, rng)
+    if not acyclic:
+        return REJECTED
     first, second = scratch.first, scratch.second
     copy_row(first, dag.parents, j)
     if removed:
@@ -56,6 +93,7 @@ def _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added
         insert(first, i)
     at = score(scorer, cache, j, first, scratch.wanted, scratch.family)
     if at < 0:
+        rng[0] = before
         return MISSING
     tempered_j, counted_j = cache.scores[at, 0], cache.scores[at, 1]
     gain = temper.slope * (counted_j - scores[j, 1]) + temper.heat * (tempered_j - scores[j, 0])
@@ -66,17 +104,20 @@ def _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added
         insert(second, j)
         at = score(scorer, cache, i, second, scratch.wanted, scratch.family)
         if at < 0:
+            rng[0] = before
             return MISSING
         tempered_i, counted_i = cache.scores[at, 0], cache.scores[at, 1]
         gain += temper.slope * (counted_i - scores[i, 1]) + temper.heat * (tempered_i - scores[i, 0])
-    if not exact and not accepts(rng, gain + log_correction):
+    if exact:
+        gain += np.log(neighbours(dag))
+    elif not accepts(rng, gain):
         return REJECTED
     if removed:
         remove_edge(dag, i, j)
     if added:
         add_edge(dag, j if turned else i, i if turned else j)
     # q(G | G') / q(G' | G) = |neighbours of G| / |neighbours of G'|
-    if exact and not accepts(rng, gain + log_correction - np.log(neighbours(dag))):
+    if exact and not accepts(rng, gain - np.log(neighbours(dag))):
         if added:
             remove_edge(dag, j if turned else i, i if turned else j)
         if removed:
@@ -86,48 +127,6 @@ def _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added
     if turned:
         scores[i, 0], scores[i, 1] = tempered_i, counted_i
     return ACCEPTED
-
-
-@njit
-def pair_move(dag, scores, scorer, cache, temper, rng, scratch):
-    """Propose another state of a random pair of nodes."""
-    before = rng[0]
-    i, j = random_pair(rng, dag.parents.shape[0])
-    if holds(dag.parents, i, j):
-        i, j = j, i
-    removed = holds(dag.parents, j, i)
-    added = not removed or uniform(rng) < 0.5
-    if removed and added:
-        if has_detour(dag, i, j):
-            return REJECTED
-    elif added and holds(dag.ancestors, i, j):
-        return REJECTED
-    status = _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, removed, added, 0.0, False)
-    if status == MISSING:
-        rng[0] = before
-    return status
-
-
-@njit
-def neighbour_move(dag, scores, scorer, cache, temper, rng, scratch, exact):
-    """Propose a uniform neighbour; `exact` includes the neighbourhood sizes in the acceptance ratio."""
-    before = rng[0]
-    d = dag.parents.shape[0]
-    while True:  # rejection sampling: uniform over the edits that lead to a DAG
-        kind = below(rng, 3)
-        i, j = random_pair(rng, d)
-        present = holds(dag.parents, j, i)
-        if kind == 0 and not present and not holds(dag.ancestors, i, j):
-            break
-        if kind == 1 and present:
-            break
-        if kind == 2 and present and not has_detour(dag, i, j):
-            break
-    correction = np.log(neighbours(dag)) if exact else 0.0
-    status = _edit(dag, scores, scorer, cache, temper, rng, scratch, i, j, kind > 0, kind != 1, correction, exact)
-    if status == MISSING:
-        rng[0] = before
-    return status
 
 
 @njit
@@ -151,7 +150,7 @@ def parents_move(dag, scores, scorer, cache, temper, rng, scratch, most):
         return REJECTED
     new, drawn = scratch.first, scratch.drawn[0]
     n = _list_allowed(dag, j, scratch.allowed)
-    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, -1, most, temper, rng, scratch, new, drawn)
+    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, np.int64(-1), most, temper, rng, scratch, new, drawn)
     if not known:
         rng[0] = before
         return MISSING
@@ -204,11 +203,11 @@ def reversal_move(dag, scores, scorer, cache, temper, rng, scratch, most):
     # forward: then j gets any parents; backward: with j at its old parents, i gets any
     set_parents(dag, i, new_i)
     n = _list_allowed(dag, j, allowed)
-    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, -1, most, temper, rng, scratch, new_j, drawn_j)
+    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, np.int64(-1), most, temper, rng, scratch, new_j, drawn_j)
     set_parents(dag, i, nothing)
     set_parents(dag, j, old_j)
     n = _list_allowed(dag, i, allowed)
-    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, -1, most, temper, own, scratch, spare, unused)
+    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, np.int64(-1), most, temper, own, scratch, spare, unused)
     known = known_1 and known_2 and known_3 and known_4
 
     edges_then = edges + count(new_i) + count(new_j) - count(old_i) - count(old_j)

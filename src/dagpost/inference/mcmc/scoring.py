@@ -200,8 +200,7 @@ def _score_uncached(scorer, cache, j, words, wanted, scratch):
         wanted[1:] = words
         return -1
     parents = scratch.parents
-    p = 0
-    counted = 0
+    p = counted = np.int64(0)
     prior = 0.0
     for i in range(parents.shape[0]):
         if has(words, i):
