@@ -39,7 +39,12 @@ DOCUMENTED = [
 ]
 
 
-SLOW = ("dagpost.posterior.posterior", "dagpost.posterior.sample", "dagpost.inference.dibs.inference")
+SLOW = (
+    "dagpost.posterior.posterior",
+    "dagpost.posterior.sample",
+    "dagpost.inference.dibs.inference",
+    "dagpost.models.gaussian_process",
+)
 """Modules with examples that take seconds; what they show is tested elsewhere."""
 
 

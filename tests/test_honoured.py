@@ -106,6 +106,7 @@ def test_methods_that_cannot_honour_it_refuse(method):
         dp.fit(DATA, method=method, knowledge={"roots": ["a"]}, particles=2)
 
 
+@pytest.mark.slow
 def test_a_prior_with_knowledge_of_its_own():
     prior = informed(dp.Uniform(), dp.Knowledge(required=["a -> c"]), NAMES)
     assert dp.fit(DATA, "bge", prior, method="exact").graphs[:, 0, 2].all()

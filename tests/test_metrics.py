@@ -106,6 +106,7 @@ def test_distances_by_hand(exact):
     assert metrics.edge_marginal_rmse(point, exact) == pytest.approx(np.sqrt((difference**2).sum() / 20))
 
 
+@pytest.mark.slow
 def test_distances_do_not_need_a_list_of_all_graphs(sim, exact):
     layered = dp.exact(sim.train, "linear", algorithm="layers", draws=1)
     post = sampled(exact, 500)

@@ -96,12 +96,14 @@ def test_parameters_come_with_the_graphs(fitted, sim, request):
     assert chains.theta[same, i, j].mean() == pytest.approx(moments.mean[place], abs=5 * error)
 
 
+@pytest.mark.slow
 def test_a_seed_fixes_the_result(few):
     again = fit_few()
     np.testing.assert_array_equal(again.graphs, few.graphs)
     np.testing.assert_array_equal(again.theta, few.theta)
 
 
+@pytest.mark.slow
 def test_claimed_errors_are_in_the_verdict(few):
     rough = fit_few(claimed=1.5)
     assert rough.record.diagnostics.evidence_error > 0.05 and not rough.record.verdict.trusted
@@ -150,6 +152,7 @@ def test_the_search_keeps_what_matters_and_drops_the_rest(searched):
     assert listed[6:].mean() < 0.3
 
 
+@pytest.mark.slow
 def test_families_left_out_are_far_below_their_subsets(searched):
     candidates = Candidates(searched[1].model, dp.ErdosRenyi())
     candidates.worth[:] = 0.0  # any edge may be a candidate

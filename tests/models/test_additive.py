@@ -71,6 +71,7 @@ def test_units_do_not_matter(table):
     assert other.edge_marginals == pytest.approx(one.edge_marginals, abs=1e-4)  # a reflection moves the knots
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments_of_the_posterior(table):
     """The mean function of many draws is the mean of the Gaussian posterior given the data, mixed over the ratios."""
     model, data = Additive(), dp.Dataset(table)
@@ -106,6 +107,7 @@ def test_finds_a_function_that_a_line_cannot(table):
     assert metrics.expected_shd(dp.exact(x, "bge"), true) > 1
 
 
+@pytest.mark.slow
 def test_effects_predictions_and_held_out_density():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(300, 2))
@@ -128,6 +130,7 @@ def test_settings_are_checked(settings):
         Additive(**settings)
 
 
+@pytest.mark.slow
 def test_the_predictive_density_is_that_of_the_parameters_drawn(table):
     """`p(new | known)` by closed form against the mean likelihood of the new rows under draws given the known ones."""
     model, known, new = Additive(), dp.Dataset(table[:56]), dp.Dataset(table[56:])

@@ -40,7 +40,7 @@ def families(model, graph, data):
         return np.asarray(model.log_families(np.asarray(graph, dtype=float), theta_of(model), model.summarise(data)))
 
 
-SLOW = ("additive", "bge-full", "linear-noise", "mlp-noise")  # what they add is in the other tests of these models
+SLOW = ("additive", "bge-full", "gp", "linear-noise", "mlp-noise")  # what they add is in other tests of these models
 
 
 @pytest.fixture(params=[pytest.param(m, id=n, marks=pytest.mark.slow if n in SLOW else ()) for n, m in EVERY.items()])

@@ -14,6 +14,8 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError
 from dagpost.models import GaussianProcess, gp_evidence
 
+pytestmark = pytest.mark.slow  # compiling the evidence takes as long as all of these tests
+
 MODEL = GaussianProcess()
 
 

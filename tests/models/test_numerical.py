@@ -65,6 +65,7 @@ def test_networks_agree_with_averages_over_the_prior(small, parents):
     assert found.log_evidence == pytest.approx(expected, abs=4 * np.hypot(error, found.error) + 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [dp.MlpGaussian(hidden=(1,)), dp.MlpGaussian(hidden=(1,), activation="tanh", weight_scale=1.5)]
 )

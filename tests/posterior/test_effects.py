@@ -33,6 +33,7 @@ def mean_effect_by_paths(weights, i, j):
     return total
 
 
+@pytest.mark.slow
 def test_the_mean_is_the_sum_over_all_dags():
     """Evidence by the Gaussian density of the rows, `N(0, σ² I + s² X_P X_Pᵀ)`, weights by ridge regression."""
     noise = 0.1
@@ -133,6 +134,7 @@ def test_the_variance_of_draws_is_split_by_graph():
     assert single.effect("b", "a").within == 0
 
 
+@pytest.mark.slow
 def test_effects_are_in_the_units_of_the_table():
     scales = np.array([1.0, 10.0, 0.1, 1000.0])
     raw = dp.Dataset(X * scales)

@@ -92,6 +92,7 @@ def test_the_curve_of_an_additive_model_is_the_truth():
     assert np.abs(curve.mean - np.tanh(curve.values) + np.tanh(x[:, 0]).mean()).max() < 0.1
 
 
+@pytest.mark.slow
 def test_a_gaussian_process_finds_a_parabola():
     x = np.random.default_rng(1).normal(size=(150, 2))
     x[:, 1] = x[:, 0] ** 2 + 0.2 * x[:, 1]
@@ -100,6 +101,7 @@ def test_a_gaussian_process_finds_a_parabola():
     assert np.abs(curve.mean - truth).max() < 0.25  # of a range of 5
 
 
+@pytest.mark.slow
 def test_the_curve_of_a_network_is_the_network():
     both = CHAIN.copy()
     both[0, 2] = True  # c has the parents a and b
@@ -136,7 +138,11 @@ def test_other_parents_are_held_at_their_means():
 
 @pytest.mark.parametrize(
     "model",
-    [dp.BGe(), pytest.param(dp.Additive(), marks=pytest.mark.slow), dp.GaussianProcess(features=16)],
+    [
+        dp.BGe(),
+        pytest.param(dp.Additive(), marks=pytest.mark.slow),
+        pytest.param(dp.GaussianProcess(features=16), marks=pytest.mark.slow),
+    ],
     ids=lambda m: m.name,
 )
 def test_parameters_of_one_node_are_those_of_its_family(model):
@@ -201,6 +207,7 @@ def test_total_effects_of_a_network_are_means_of_its_rows():
 # ---- units, files, errors
 
 
+@pytest.mark.slow
 def test_units_are_those_of_the_table():
     raw = dp.Dataset(DATA.values * [10.0, 0.1, 5.0] + [100.0, 0.0, -3.0], names=NAMES)
     post = dp.exact(raw.standardised(), "bge")

@@ -111,6 +111,7 @@ def test_hover_shows_the_right_numbers(small, opened):
     assert page.locator("#tooltip").is_hidden()
 
 
+@pytest.mark.slow
 def test_a_click_gives_all_details(small, opened):
     page = opened(small)
     slide(page, 0.5)

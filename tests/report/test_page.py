@@ -138,6 +138,7 @@ def bent():
     return dp.exact(dp.Dataset(x, names=HOSTILE[:2]), model="additive")
 
 
+@pytest.mark.slow
 def test_functions_of_edges_are_drawn(bent):
     page = html_report(bent)
     found = Elements(page)

@@ -163,6 +163,7 @@ def test_tasks_are_chosen_by_value_and_by_number():
             tasks_by_index(all_tasks, places)
 
 
+@pytest.mark.slow
 def test_provenance_tells_how_and_with_what(undisturbed, tmp_path):
     store = Store.at(tmp_path)
     run(tasks(), store)

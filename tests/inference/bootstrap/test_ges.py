@@ -80,6 +80,7 @@ def test_neighbours_that_both_ends_share_must_be_a_clique(rare):
     assert (greedy_search(values) == by_causal_learn(values)).all()
 
 
+@pytest.mark.slow
 def test_what_causal_learn_found_without_it():
     found = greedy_search(drawn("scale-free", 6, 25, 28))
     assert list(zip(*np.nonzero(found))) == [(1, 0), (2, 0), (2, 3), (3, 1), (4, 0), (4, 3), (5, 0)]

@@ -60,7 +60,7 @@ RUNS = {
 }  # fmt: skip
 
 LONG = ("auto, families in Python", "dibs, joint", "m-mc3", "g-mc3")  # what they add is tested by shorter ones too
-SLOW = ("mc3, families in Python", "dibs-paper", "bootstrap-ges", "auto, DiBS alone")
+SLOW = ("mc3, families in Python", "dibs-paper", "bootstrap-pc", "bootstrap-ges", "auto, DiBS alone")
 MARKS = {**dict.fromkeys(LONG, pytest.mark.long), **dict.fromkeys(SLOW, pytest.mark.slow)}
 
 

@@ -183,6 +183,7 @@ def test_cyclic_particles_are_counted_and_never_returned():
     assert repaired.info["cyclic"] == 3 and is_acyclic(repaired.graphs).all()
 
 
+@pytest.mark.slow
 def test_divergence_keeps_the_last_good_state():
     model = dp.LinearGaussian()
     settings = quick(model, estimator=Estimator("gumbel", "family", 4), collapsed=False)

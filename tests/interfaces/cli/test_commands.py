@@ -37,6 +37,7 @@ def test_fit_says_what_it_assumes_and_writes_the_answer(dagpost, table, tmp_path
     assert [float(r["probability"]) for r in rows] == [e["probability"] for e in summary["edges"]]
 
 
+@pytest.mark.slow
 def test_the_same_edges_whatever_the_units(dagpost, table, tmp_path):
     frame = pd.read_csv(table)
     frame.assign(b=1000 * frame.b + 37.5, c=frame.c / 2.54 - 3).to_csv("other.csv", index=False)
@@ -132,6 +133,7 @@ def test_report(dagpost, table, tmp_path, monkeypatch):
     assert ended.code == 0 and "dagpost[report]" in ended.err and not (tmp_path / "run" / "report.png").exists()
 
 
+@pytest.mark.slow
 def test_the_page_with_the_fit(dagpost, table, tmp_path):
     assert dagpost("fit", table, *SMALL, "--report").code == 0
     assert written(tmp_path / "run") == FILES | {"report.html"}

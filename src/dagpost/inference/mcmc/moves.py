@@ -23,6 +23,7 @@ from dagpost._util.compiled import njit
 from dagpost.inference.mcmc.parent_sets import (
     ACCEPTED,
     MISSING,
+    NO_NODE,
     REJECTED,
     accepts,
     below,
@@ -150,7 +151,7 @@ def parents_move(dag, scores, scorer, cache, temper, rng, scratch, most):
         return REJECTED
     new, drawn = scratch.first, scratch.drawn[0]
     n = _list_allowed(dag, j, scratch.allowed)
-    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, np.int64(-1), most, temper, rng, scratch, new, drawn)
+    known, _ = draw_parents(scorer, cache, j, scratch.allowed, n, NO_NODE, most, temper, rng, scratch, new, drawn)
     if not known:
         rng[0] = before
         return MISSING
@@ -203,11 +204,11 @@ def reversal_move(dag, scores, scorer, cache, temper, rng, scratch, most):
     # forward: then j gets any parents; backward: with j at its old parents, i gets any
     set_parents(dag, i, new_i)
     n = _list_allowed(dag, j, allowed)
-    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, np.int64(-1), most, temper, rng, scratch, new_j, drawn_j)
+    known_3, forth_j = draw_parents(scorer, cache, j, allowed, n, NO_NODE, most, temper, rng, scratch, new_j, drawn_j)
     set_parents(dag, i, nothing)
     set_parents(dag, j, old_j)
     n = _list_allowed(dag, i, allowed)
-    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, np.int64(-1), most, temper, own, scratch, spare, unused)
+    known_4, back_i = draw_parents(scorer, cache, i, allowed, n, NO_NODE, most, temper, own, scratch, spare, unused)
     known = known_1 and known_2 and known_3 and known_4
 
     edges_then = edges + count(new_i) + count(new_j) - count(old_i) - count(old_j)

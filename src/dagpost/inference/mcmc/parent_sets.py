@@ -19,6 +19,8 @@ from dagpost.inference.mcmc.structure import clear, copy_row, insert
 from dagpost.models.conjugate import FamilyScratch, family_scratch
 
 ACCEPTED, REJECTED, MISSING = 1, 0, -1
+NO_NODE = np.int64(-1)
+"""In place of a node; a plain -1 would be a type of its own, for which numba would compile everything again."""
 BLOCK = 5
 """Most parents that an exchange move reassigns; all their subsets are scored."""
 
@@ -96,9 +98,9 @@ def draw_parents(scorer, cache, j, allowed, n, required, most, temper, rng, scra
     """Draw a set of at most `most` of the first `n` allowed nodes, with probability proportional to
     `[p(set) p(x_j | set)]^heat q(set)^(1 - heat)`, q being the reference of `scoring.py`.
 
-    `required` is a node that must be in the set, or -1; it counts towards `most`. One pass over all sets: each replaces
-    the current one with probability weight / sum so far (weighted reservoir sampling of size one). Return whether all
-    families were known, and the log of the sum; the set is written to `out`, its score to `drawn`.
+    `required` is a node that must be in the set, or NO_NODE; it counts towards `most`. One pass over all sets: each
+    replaces the current one with probability weight / sum so far (weighted reservoir sampling of size one). Return
+    whether all families were known, and the log of the sum; the set is written to `out`, its score to `drawn`.
     """
     words, chosen = scratch.sets[4], scratch.chosen
     clear(out)
