@@ -207,7 +207,7 @@ def test_rough_families_come_in_order_of_effort():
     candidates.fill(empty, Clock(), False)
     first = candidates.rough(empty)
     assert len(first) > 6 and {effort for _, effort in first} == {1}
-    scored.improve(first[:3])
+    assert len(list(scored.improve(first[:3], Clock()))) == 3
     efforts = [effort for _, effort in candidates.rough(empty)]
     assert efforts == sorted(efforts) and set(efforts) == {1, 2}
 

@@ -29,14 +29,14 @@ from dagpost._util.environment import available_cores
 from dagpost._util.progress import progress_bar
 from dagpost.graphs import descendants, topological_order
 from dagpost.models.family_table import ABSENT, ALWAYS, FamilyTable
-from dagpost.models.integrated import Family, Integrated, common_families
+from dagpost.models.integrated import CLOSE, Family, Integrated, common_families
 from dagpost.priors import GraphPrior
 from dagpost.priors.base import family_prior
 from dagpost.typing import Graphs
 
 CANDIDATE = 4.0
 """An edge may be a candidate if in some family it loses at most so much of the log posterior: 2 % there."""
-FEW_CANDIDATES, MOST_CANDIDATES = 8, 12
+FEW_CANDIDATES, MOST_CANDIDATES = 8, 14
 """Candidates of a node besides its required parents, before and after chains have run."""
 MARGIN = 8.0
 """How far below its best subset a set may be for sets with one parent more to be scored."""
@@ -46,8 +46,6 @@ COMMON, FREQUENT = 0.02, 0.1
 """Shares of graphs with a family from which on those that differ by one parent, or by two, are listed."""
 CHUNK = 256
 """Families scored at once."""
-CLOSE = (10.0, 4.0, 2.0)
-"""How near to the best of its node a family must be to be estimated better, by the effort made so far."""
 ORDERS_COMPARED = 64
 """Graphs in which families are compared."""
 LARGEST_SET = 8

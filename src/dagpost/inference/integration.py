@@ -28,11 +28,11 @@ from dagpost.typing import Graphs, Key
 
 SEARCH_SHARE, TABLE_SHARE = 0.1, 0.2
 """Shares of a time limit, from the start of the search, after which it ends, and after which the first table does."""
-STAGES, EXPLORING = 8, 3
+STAGES, EXPLORING = 12, 3
 """Most repetitions of chains, search, and better estimates; and how many of them have no better estimates yet."""
-STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.15
+STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.2
 """Shares of a time limit that the chains and the search of a stage take at most, and its estimates."""
-LAST_STAGE, LAST_CHAINS = 0.7, 0.8
+LAST_STAGE, LAST_CHAINS = 0.75, 0.85
 """Shares of a time limit after which no stage begins, and after which the last chains begin."""
 STAGE_MOVES = 400_000
 """Moves per node of the chains of a stage."""
@@ -86,6 +86,20 @@ def refine_numerically(
         if callback is not None and snapshot is not None:
             callback(snapshot)
 
+    def improve(candidates: Candidates, graphs: Graphs, improving: Clock) -> bool:
+        """Estimate families better until none near the best is rough; return whether there was any."""
+        any_rough = False
+        while rough := candidates.rough(graphs):
+            any_rough = True
+            with progress_bar(f"estimating {len(rough)} families again", len(rough), progress) as advance:
+                for _ in model.improve(rough, improving):
+                    advance(1)
+                    save()
+            candidates.renew(graphs, clock, progress)
+            if improving.expired:
+                break
+        return any_rough
+
     candidates = Candidates(model, prior)
     began = used_share()
     candidates.search(graphs, until(began + SEARCH_SHARE), True, progress)
@@ -105,18 +119,8 @@ def refine_numerically(
         candidates.renew(graphs, until(used + 3 * STAGE_SHARE), progress)
         if stage < EXPLORING:
             continue
-        rough = candidates.rough(graphs)
-        improving = until(min(used + 3 * STAGE_SHARE + IMPROVING_SHARE, LAST_CHAINS))
-        with progress_bar(f"estimating {len(rough)} families again", len(rough), progress) as advance:
-            for chunk in range(0, len(rough), 32):
-                if improving.expired:
-                    break
-                model.improve(rough[chunk : chunk + 32])
-                advance(len(rough[chunk : chunk + 32]))
-                save()
-        if not rough:
+        if not improve(candidates, graphs, until(min(used + 3 * STAGE_SHARE + IMPROVING_SHARE, LAST_CHAINS))):
             break
-        candidates.renew(graphs, clock, progress)
     found = refine(
         candidates.nearest(graphs), model, prior, model.stats, keys[-1], rows=rows, draws=draws, effort=effort,
         clock=clock, progress=progress, callback=save,

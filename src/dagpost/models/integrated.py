@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dagpost._util.clock import Clock
+from dagpost._util.environment import available_cores
 from dagpost.errors import printable
 from dagpost.models.base import Model, Statistics
 from dagpost.models.family_table import FamilyTable
@@ -19,6 +22,8 @@ Family = tuple[int, Bool[np.ndarray, " d"]]
 """A node and its parents."""
 ACCURATE = (-1.0, 0.1, 0.3)
 """Standard error of a log evidence that is good enough, by the effort made: none is for a quick estimate."""
+CLOSE = (10.0, 4.0, 2.0)
+"""How near to the best of its node a family must be to be estimated better, by the effort made so far."""
 LARGEST_ERROR = 0.05
 """Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted."""
 
@@ -106,9 +111,15 @@ class Integrated(Model):
                 out.append(((node, column), found.effort + 1))
         return out
 
-    def improve(self, rough: Iterable[tuple[Family, int]]) -> None:
-        """Estimate families with more effort, in parallel."""
-        self.evidence.fill([(node, row, effort) for (node, row), effort in rough])
+    def improve(self, rough: Iterable[tuple[Family, int]], clock: Clock) -> Iterator[None]:
+        """Estimate families with more effort, in parallel, as long as the clock runs; yield after each."""
+
+        def better(item: tuple[Family, int]) -> None:
+            if not clock.expired:
+                self.evidence.estimate(*item[0], item[1])
+
+        with ThreadPoolExecutor(available_cores()) as pool:
+            yield from pool.map(better, rough)
 
     def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:
         """Return the standard error of every edge probability that comes from the errors of the evidence.

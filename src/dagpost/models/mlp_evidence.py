@@ -127,7 +127,8 @@ def _proposal(inputs, y, net, noises, starts, warm, search, work):
 
 @njit(nogil=True)
 def family_samples(inputs, y, net, noises, prior, starts, warm, search, tables):
-    """Return draws of U, (samples, k), the logs of their importance weights, the best mode, and the noises summed over.
+    """Return draws of U, (samples, k), the logs of their importance weights, the modes by mass, and the noises that are
+    summed over.
 
     `noises` are those of the search; unknown noise, with the inverse-gamma `prior` (shape, rate), gets finer ones.
     """
@@ -184,7 +185,7 @@ def family_samples(inputs, y, net, noises, prior, starts, warm, search, tables):
             else:
                 total += np.exp(value - largest)
         logs[s] = joint - (largest + np.log(total) + scale)
-    return draws, logs, modes[0], noises
+    return draws, logs, modes, noises
 
 
 @njit(nogil=True)

@@ -290,19 +290,21 @@ def find_modes(inputs, y, net, noises, starts, warm, search, work):
     for s in range(len(starts)):
         values[s], _, _ = log_joint(inputs, y, starts[s], net, noises, -1, work)
     order = np.argsort(-values)
-    count = search.fits[0] + len(warm)
+    extra = len(warm)
+    count = extra + search.fits[0]
     points, density, damping = np.empty((count, k)), np.empty(count), np.ones(count)
-    points[: len(warm)] = warm
+    points[:extra] = warm
     for a in range(search.fits[0]):
-        points[len(warm) + a] = starts[order[a]]
+        points[extra + a] = starts[order[a]]
+    # further starts always go on: they are fitted already, and would crowd out the others
     ranked = np.arange(count)
     for stage in range(len(search.fits)):
-        going = count if stage == 0 else min(search.fits[stage], count)
+        going = extra + search.fits[stage]
         for a in range(going):
             r = ranked[a]
             density[r], damping[r] = _optimise(
                 inputs, y, points[r], net, noises, work, search.iterations[stage], damping[r]
             )  # fmt: skip
-        ranked[:going] = ranked[:going][np.argsort(-density[ranked[:going]])]
-    best = ranked[: min(search.fits[-1], count)]
+        ranked[extra:going] = ranked[extra:going][np.argsort(-density[ranked[extra:going]])]
+    best = ranked[: extra + search.fits[-1]]
     return points[best], density[best]

@@ -157,7 +157,7 @@ class MlpGaussian(Model):
 
 
 SEARCHES = (
-    Search(96, np.array([6, 4, 4]), np.array([5, 8, 20]), 3, 64),
+    Search(96, np.array([6, 5, 5]), np.array([5, 8, 20]), 6, 96),
     Search(512, np.array([24, 12, 12]), np.array([6, 12, 40]), 12, 800),
     Search(512, np.array([32, 16, 16]), np.array([8, 15, 50]), 16, 3000),
     Search(1024, np.array([64, 32, 32]), np.array([8, 15, 50]), 24, 12000),
@@ -166,6 +166,8 @@ SEARCHES = (
 OPTIMISM = 2.0
 """How much larger errors of estimates are than the spread of their weights says: modes that the fits have missed leave
 no trace there (`benchmarks/evidence_error.py`)."""
+DROPPED = 2
+"""Parents without which families are fitted first, one at a time."""
 KEPT = 256
 """Draws of the first layer that are kept of a careful estimate."""
 
@@ -173,8 +175,9 @@ KEPT = 256
 class MlpEvidence(FamilyEvidence):
     """Evidence of networks with one hidden layer, by the compiled code of `mlp_evidence.py`.
 
-    The fit of a family also starts from that of the family without its weakest parent, the weights of the new input
-    being 0, so that more parents never fit worse. Parents are ranked by their evidence as single parents.
+    The fits of a family also start from the modes of the families without one of its weakest parents, the weights of
+    the new input being 0, so that more parents never fit worse; and from its own mode found with less effort. Parents
+    are ranked by their evidence as single parents.
     """
 
     def __init__(self, model: MlpGaussian, stats: Statistics, seed: int = 0):
@@ -192,7 +195,7 @@ class MlpEvidence(FamilyEvidence):
         self.learned = model.noise_variance is None
         rng = np.random.default_rng([seed, 17])
         self.tables = tuple(random_tables(search, self.d, hidden, rng) for search in SEARCHES)
-        self.modes: dict[tuple[int, bytes], np.ndarray] = {}
+        self.modes: dict[tuple[int, bytes, int], np.ndarray] = {}  # by node, parents and effort
         self.kept: dict[
             tuple[int, bytes], tuple[np.ndarray, Noises]
         ] = {}  # draws of the first layer, where effort went into them
@@ -218,27 +221,39 @@ class MlpEvidence(FamilyEvidence):
         inputs, columns = self._inputs(node, parents)
         scale = np.sqrt(self.network.prior_variance)
         starts = scale * tables.starts[:, columns].reshape(len(tables.starts), -1)
-        warm = self._warm_start(node, parents, columns)
-        draws, logs, mode, noises = family_samples(
+        warm = self._warm_starts(node, parents, columns, effort)
+        draws, logs, modes, noises = family_samples(
             inputs, self.inputs[node][node], self.network, self.noises[node], self.prior, starts, warm, search, tables
         )  # fmt: skip
-        self.modes[node, parents.tobytes()] = mode.reshape(len(columns), hidden)
+        self.modes[node, parents.tobytes(), effort] = modes[0].reshape(len(columns), hidden)
         return inputs, columns, draws, logs, noises
 
-    def _warm_start(self, node: int, parents: Bool[np.ndarray, " d"], columns: list[int]) -> np.ndarray:
-        """Return the mode of the family without its weakest parent, with weights 0 for it; none with few parents."""
+    def _warm_starts(
+        self, node: int, parents: Bool[np.ndarray, " d"], columns: list[int], effort: int
+    ) -> Float[np.ndarray, "w k"]:
+        """Return the modes of the families without one of the weakest parents, with weights 0 for it, and that of less
+        effort; none with few parents."""
         present = np.flatnonzero(parents)
-        size = len(columns) * self.network.hidden
         if len(present) < 2:
-            return np.empty((0, size))
-        weakest = min(present, key=lambda i: self.estimate(node, np.arange(self.d) == i).log_evidence)
-        fewer = parents.copy()
-        fewer[weakest] = False
-        self.estimate(node, fewer)
-        key = (node, fewer.tobytes())
-        if key not in self.modes:  # the estimate came from a checkpoint
-            self.compute(node, fewer, 0)
-        return np.insert(self.modes[key], columns.index(int(weakest)), 0.0, axis=0).reshape(1, size)
+            return np.empty((0, len(columns) * self.network.hidden))
+        single = [self.estimate(node, np.arange(self.d) == i).log_evidence for i in present]
+        warm = []
+        for weak in present[np.argsort(single)][:DROPPED].tolist():
+            fewer = parents.copy()
+            fewer[weak] = False
+            warm.append(np.insert(self._mode(node, fewer, QUICK), columns.index(weak), 0.0, axis=0))
+        if effort > QUICK:
+            warm.append(self._mode(node, parents, effort - 1))
+        return np.stack(warm).reshape(len(warm), -1)
+
+    def _mode(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Float[np.ndarray, "q h"]:
+        """Return the best mode of a family that an estimate with this effort finds."""
+        key = (node, parents.tobytes())
+        if (*key, effort) not in self.modes:
+            found = self.compute(node, parents, effort)
+            if self._lacks(node, parents, effort):
+                self.known[key] = found
+        return self.modes[*key, effort]
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
         _, _, draws, logs, noises = self._samples(node, parents, effort)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_softmax
 
+from dagpost._util.clock import Clock
 from dagpost._util.environment import available_memory
 from dagpost._util.numerics import generator, key_from_seed, log_sum_exp
 from dagpost._util.progress import progress_bar
@@ -24,15 +25,13 @@ from dagpost.inference.exact.posterior import ExactPosterior, Listing, Summation
 from dagpost.inference.exact.sampling import most_probable_graph
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
-from dagpost.models.integrated import LARGEST_ERROR, Integrated, evidence_verdict
+from dagpost.models.integrated import CLOSE, LARGEST_ERROR, Integrated, evidence_verdict
 from dagpost.posterior import log_joint_of, log_prior_of
 from dagpost.posterior.records import ExactDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
 
 ENUMERATE_UP_TO = 5
 LARGEST = 20
-LEAST_PROBABLE = 1e-3
-"""Posterior probability of a family from which on its numerical evidence is estimated carefully."""
 NEGLIGIBLE = 1e-12
 """Posterior share of a component of the prior that is left out."""
 ALGORITHMS = ("auto", "enumerate", "layers")
@@ -103,14 +102,18 @@ def _by_integration(model: Integrated, summed: Callable[[Model], ExactPosterior]
         result = summed(model)
         probabilities = result.parent_probabilities
         assert probabilities is not None
-        likely = np.argwhere(probabilities >= LEAST_PROBABLE)
-        rough = model.rough_families([(int(j), members(model.evidence.d)[subset]) for j, subset in likely])
+        rough, sets = [], members(model.evidence.d)
+        for j, subset in np.argwhere(probabilities >= np.exp(-CLOSE[0])).tolist():
+            for family, effort in model.rough_families([(j, sets[subset])]):
+                if probabilities[j, subset] >= np.exp(-CLOSE[effort - 1]):
+                    rough.append((family, effort))
         if not rough:
             errors = model.edge_errors(result.sample(1000, seed))
             names = result.names
             text = f"exact: a sum over all DAGs on {len(names)} nodes. {evidence_verdict(errors, names)}"
             return result.with_record(verdict=Verdict(text, bool(errors.max() <= LARGEST_ERROR)))
-        model.improve(rough)
+        for _ in model.improve(rough, Clock()):
+            pass
 
 
 def _verdict(d: int) -> Verdict:
