@@ -1,112 +1,161 @@
-"""The nonlinear posterior against DiBS: networks of the paper, one row for each data set and method.
+"""The nonlinear posterior: how far do two runs of `auto` agree, on the networks of the studies `mlp-20` and `mlp-50`?
 
-    python benchmarks/nonlinear_posterior.py [--nodes 20] [--sets 10] [--seeds 2] [--limit 600] [--methods auto dibs]
-        [--figure docs/images/nonlinear.png]
+    python benchmarks/nonlinear_posterior.py [--nodes 20] [--data 0 1 2] [--limit SECONDS] [--once] [--table]
+        [--store results] [--figure docs/images/nonlinear.png]
 
-Data are those of the paper's protocol for neural networks (`dp.simulate(model="mlp")`, N = 100). `auto` integrates
-the evidence of families numerically and samples graphs with tempered chains until the time limit; two seeds show how
-far its edge probabilities can be reproduced. Rows go to results/nonlinear_posterior.csv and are kept: a second call
-runs what is missing. `--table` prints the means alone.
+Each data set of the paper's protocol (Erdős–Rényi, neural networks, N = 100) is fitted twice. The first run is the
+task `auto` of the study, and its result goes to the study's folder (`dagpost study mlp-20 --collect` makes the tables);
+the second has another seed. With `--limit` the runs end after another time than the study's, and are kept out of it.
+Rows go to results/nonlinear_posterior.csv and are kept: a second call runs what is missing. `--table` prints the means,
+and those of the study on the same data sets.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-RESULTS = Path(__file__).parent / "results" / "nonlinear_posterior.csv"
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "nonlinear_posterior.csv"
+STUDIES = HERE.parent / "results"
 
 
-def timed(nodes: int, data_seed: int, method: str, seeds: int, limit: float) -> dict[str, Any]:
-    """Run one method on one data set; with two seeds, also the largest and median difference of an edge probability."""
+def run_twice(nodes: int, number: int, store: Path, limit: float | None, once: bool) -> dict[str, Any]:
+    """Run the task of a study, and once more with another seed; return its measures and how far the two differ."""
+    from dataclasses import replace
+
     import dagpost as dp
-    from dagpost import metrics
+    from dagpost.studies import study_by_name
+    from dagpost.studies.experiments.fitting import fit_run
+    from dagpost.studies.experiments.synthetic import simulation_of
+    from dagpost.studies.runner import perform
+    from dagpost.studies.study import Scale
+    from dagpost.studies.task import Store
 
-    sim = dp.simulate(nodes=nodes, observations=100, model="mlp", seed=data_seed)
-    began, posts = time.perf_counter(), []
-    for seed in range(seeds):
-        limits = {"time_limit": limit} if method == "auto" else {}
-        posts.append(dp.fit(sim.train, "mlp", method=method, seed=seed, progress=False, **limits))
-    seconds = (time.perf_counter() - began - sum(post.info["compiling"] for post in posts)) / seeds
-    first = posts[0]
-    plus = first if method == "auto" else first.weighted("posterior")
-    row = {
-        "nodes": nodes, "data": data_seed, "method": method, "limit": limit if method == "auto" else None,
-        "edges": int(sim.graph.sum()),
-        "auroc": metrics.auroc(first, sim.graph), "eshd": metrics.expected_shd(first, sim.graph),
-        "eshd_weighted": metrics.expected_shd(plus, sim.graph), "seconds": seconds,
-        "cores": len(os.sched_getaffinity(0)),
-        "trusted": first.record.verdict.trusted if first.record.verdict else None,
+    tasks = study_by_name(f"mlp-{nodes}").tasks(Scale(number + 1))
+    (task,) = [
+        t for t in tasks
+        if (t.data["set"], t.data["graphs"], t.run["method"]) == (number, "erdos-renyi", "auto")
+    ]  # fmt: skip
+    kept: list[dp.Posterior] = []
+
+    def keeping(*given: Any) -> Iterator[Any]:
+        for fitted in fit_run(*given):
+            kept.append(fitted.posterior)
+            yield fitted
+
+    seed, run = task.seed, task.run
+    if limit is None:
+        result = perform(task, keeping)
+        Store.at(store).put(task, result)
+    else:
+        run = {**run, "options": {**run["options"], "time_limit": limit}}
+        result = perform(replace(task, run=run), keeping)
+    sim, first = simulation_of(task), kept[0]
+    gaps = {}
+    if not once:
+        (second,) = (fitted.posterior for fitted in fit_run(sim.train, run, task.data["graphs"], seed + 1))
+        apart = np.abs(first.edge_marginals - second.edge_marginals)
+        gaps = {"largest_gap": apart.max(), "edges_above_0.05": int((apart > 0.05).sum())}
+    found, verdict = first.record.diagnostics, first.record.verdict
+    return {
+        "nodes": nodes, "data": number, "limit": run["options"]["time_limit"], "cores": len(os.sched_getaffinity(0)),
+        "seconds": result["seconds"] - first.info["compiling"],
+        "edges": int(sim.graph.sum()), "auroc": result["rows"][0]["auroc"], "eshd": result["rows"][0]["shd"],
+        "families": getattr(found, "families", None), "rhat": getattr(found, "rhat", None),
+        "chain_error": getattr(found, "error", None), "evidence_error": getattr(found, "evidence_error", None),
+        "trusted": verdict.trusted if verdict else None,
+        **gaps,
     }  # fmt: skip
-    if method == "auto":
-        found = first.record.diagnostics
-        row |= {"families": getattr(found, "families", None), "evidence_error": getattr(found, "evidence_error", None)}
-        row |= {"chain_error": getattr(found, "error", None), "rhat": getattr(found, "rhat", None)}
-    if seeds > 1:
-        gaps = np.abs(posts[0].edge_marginals - posts[1].edge_marginals)
-        row |= {"largest_gap": gaps.max(), "largest_90": float(np.quantile(gaps, 0.9))}
-    return row
 
 
-def draw(table: pd.DataFrame, path: Path) -> None:
+def study_rows(nodes: int) -> pd.DataFrame:
+    """Return the rows of a study on Erdős–Rényi graphs, by data set and method."""
+    table = pd.read_csv(STUDIES / f"mlp-{nodes}" / "table.csv")
+    return table[table["graphs"] == "erdos-renyi"].rename(columns={"set": "data", "shd": "eshd"})
+
+
+METHODS = ("auto", "dibs", "dibs+", "dibs-lib", "dibs-lib+")
+
+
+def draw(path: Path) -> None:
     """Draw E-SHD and AUROC of the networks with 20 nodes, one dot for each data set and method."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    table = table[table["nodes"] == 20]
-    auto, dibs = (table[table["method"] == method].set_index("data") for method in ("auto", "dibs"))
-    rows = {"nonlinear posterior": auto, "dibs": dibs, "dibs, weighted": dibs.assign(eshd=dibs["eshd_weighted"])}
+    rows = study_rows(20)
+    rows = rows[rows["data"].isin(rows.loc[rows["method"] == "auto", "data"])]
     figure, axes = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained", sharey=True)
     for ax, measure, label in zip(axes, ("eshd", "auroc"), ("E-SHD (smaller is better)", "AUROC (larger is better)")):
-        for place, frame in enumerate(rows.values()):
-            if measure == "eshd" or place < 2:  # AUROC is shown for equal weights
-                ax.plot(frame[measure], [place] * len(frame), "o", alpha=0.6, color=f"C{place}")
-                ax.plot(frame[measure].mean(), place, "|", markersize=22, color=f"C{place}")
+        for place, method in enumerate(METHODS):
+            values = rows.loc[rows["method"] == method, measure]
+            ax.plot(values, [place] * len(values), "o", alpha=0.6, color=f"C{place}")
+            ax.plot(values.mean(), place, "|", markersize=22, color=f"C{place}")
         ax.set_xlabel(label)
-    axes[0].set_yticks(range(len(rows)), list(rows))
-    axes[0].set_ylim(len(rows) - 0.5, -0.5)
+    axes[0].set_yticks(range(len(METHODS)), METHODS)
+    axes[0].set_ylim(len(METHODS) - 0.5, -0.5)
     figure.suptitle("Neural networks on 20 nodes, 100 rows: a dot for each data set, means as bars")
     figure.savefig(path, dpi=110)
 
 
+def print_means(table: pd.DataFrame) -> None:
+    """Print means by size and time limit, and means of the study's methods on the data sets that `auto` ran on."""
+    by = table.groupby(["nodes", "limit"])
+    print(
+        by.mean(numeric_only=True).assign(sets=by.size(), median_gap=by["largest_gap"].median()).round(3).T.to_string()
+    )
+    for nodes in table["nodes"].unique():
+        rows = study_rows(nodes)
+        rows = rows[rows["method"].isin(METHODS)]
+        for reference in ("auto", "dibs-lib"):  # the latter ran on fewer
+            common = set.intersection(*(set(rows.loc[rows["method"] == m, "data"]) for m in ("auto", reference)))
+            means = rows[rows["data"].isin(common)].groupby("method")[["auroc", "eshd", "nll", "inll"]].mean()
+            print(f"study mlp-{nodes}, {len(common)} data sets of {reference}\n{means.round(3).to_string()}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, nargs="+", default=[20])
-    parser.add_argument("--sets", type=int, default=10)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=600.0)
-    parser.add_argument("--methods", nargs="+", default=["auto", "dibs"])
+    parser.add_argument("--nodes", type=int, default=20)
+    parser.add_argument("--data", type=int, nargs="+", default=list(range(10)), help="numbers of the data sets")
+    parser.add_argument("--limit", type=float, help="seconds of a run, in place of the study's")
+    parser.add_argument("--once", action="store_true", help="one run for each data set")
+    parser.add_argument("--store", type=Path, default=STUDIES, help="where results of the study go")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="print the means alone")
     parser.add_argument("--figure", type=Path, help="where to draw the data sets with 20 nodes")
-    options = parser.parse_args()
-    rows = pd.read_csv(options.out).to_dict("records") if options.out.exists() else []
-    done = {(row["nodes"], row["data"], row["method"]) for row in rows}
-    for nodes in options.nodes:
-        for data_seed in range(options.sets):
-            for method in options.methods:
-                if options.table or (nodes, data_seed, method) in done:
-                    continue
-                rows.append(timed(nodes, data_seed, method, options.seeds, options.limit))
-                pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
-                print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False), flush=True)
-    table = pd.DataFrame(rows)
-    columns = ["edges", "auroc", "eshd", "eshd_weighted", "seconds", "cores", "largest_gap", "chain_error"]
-    methods = table.groupby(["nodes", "data"])["method"].transform("nunique")
-    for title, rows_of in (("all data sets", table), ("those that both methods ran on", table[methods > 1])):
-        means = rows_of.groupby(["nodes", "method"])[[name for name in columns if name in table]].mean()
-        means.insert(0, "sets", rows_of.groupby(["nodes", "method"]).size())
-        print(f"{title}\n{means.round(3).to_string()}")
-    if options.figure:
-        draw(table, options.figure)
+    asked = parser.parse_args()
+    rows = pd.read_csv(asked.out).to_dict("records") if asked.out.exists() else []
+    done = {(row["nodes"], row["data"]) for row in rows if asked.limit in (None, row["limit"])}
+    for number in () if asked.table else asked.data:
+        if (asked.nodes, number) not in done:
+            rows.append(run_twice(asked.nodes, number, asked.store, asked.limit, asked.once))
+            pd.DataFrame(rows).round(4).to_csv(asked.out, index=False)
+            print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False), flush=True)
+    if asked.table:
+        table = pd.DataFrame(rows)
+        print(table.groupby("nodes").mean(numeric_only=True).round(3).T.to_string())
+        print("median of the largest gaps", table.groupby("nodes")["largest_gap"].median().round(3).to_dict())
+        for nodes, sets in table.groupby("nodes")["data"]:
+            on_them = study_rows(nodes)
+            for title, also in (
+                (f"{len(sets)} data sets", sets),
+                ("those with dibs-lib", on_them.loc[on_them["method"] == "dibs-lib", "data"]),
+            ):
+                chosen = on_them[
+                    on_them["data"].isin(sets) & on_them["data"].isin(also) & on_them["method"].isin(METHODS)
+                ]
+                means = chosen.groupby("method")[["auroc", "eshd", "nll", "inll"]].agg(["mean", "count"])
+                print(f"study mlp-{nodes}, {title}\n{means.round(3).to_string()}")
+    if asked.figure:
+        draw(asked.figure)
 
 
 if __name__ == "__main__":

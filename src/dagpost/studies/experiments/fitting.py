@@ -28,6 +28,8 @@ from dagpost.studies.study import Scale
 
 MOVES_PER_NODE = 2_500_000
 """Maximum number of moves of all chains of `auto`, per node; its default with 20 nodes is six times as many."""
+NONLINEAR_SECONDS = 300.0
+"""Time limit of `auto` where evidence is numerical: there is always something left to estimate better."""
 AS_PUBLISHED: dict[str, dict[str, Any]] = {"bootstrap-pc": {"significance": 0.05, "without_dag": "halve"}}
 """Options with which baselines run as the authors ran them."""
 
@@ -53,12 +55,15 @@ def run_of(method: str, model: str, scale: Scale, particles: int = 30, nodes: in
     run: dict[str, Any] = {"model": model, "method": method, **more}
     options = {**AS_PUBLISHED.get(method, {}), **more.get("options", {})}
     if method == "auto":
-        options = {"max_moves": MOVES_PER_NODE * nodes, **options}
+        limit = {"time_limit": NONLINEAR_SECONDS} if model == "mlp" else {"max_moves": MOVES_PER_NODE * nodes}
+        options = {**limit, **options}
     if scale.smoke:
         particles = SMOKE_PARTICLES
         options |= SMOKE.get(method, {})
         if model == "mlp":
             options.pop("moves", None)  # moves between graphs need closed-form evidence
+            if method == "auto":
+                options["time_limit"] = 3.0
         if "record" in run:
             run["record"] = [10, 20]
     if method != "exact":

@@ -29,9 +29,9 @@ GRAPHS = ("erdos-renyi", "scale-free")
 METHODS = {
     "bge": ("mc3", "bootstrap-pc", "bootstrap-ges", "dibs", "auto", "dibs-paper"),
     "linear": ("m-mc3", "g-mc3", "bootstrap-pc", "bootstrap-ges", "dibs", "auto", "dibs-paper"),
-    "mlp": ("m-mc3", "g-mc3", "dibs", "dibs-paper"),
+    "mlp": ("m-mc3", "g-mc3", "dibs", "auto", "dibs-paper"),
 }
-"""Methods by model. For the MLP `auto` would be `dibs`, since its families have no closed-form evidence."""
+"""Methods by model."""
 
 
 def data_of(model: str, nodes: int, graphs: str, number: int, scale: Scale) -> dict[str, Any]:
