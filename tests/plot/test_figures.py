@@ -200,6 +200,7 @@ def linear_chain(names=("$x^2$", "b", "c")):
     return dp.Posterior(graphs, np.zeros(1), names, dp.LinearGaussian(), dp.Uniform(), theta)
 
 
+@pytest.mark.slow
 def test_mechanism_draws_line_band_and_data():
     post = linear_chain()
     ax = rendered(dp.plot.mechanism(post, "$x^2$", "b"))

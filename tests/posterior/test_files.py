@@ -134,6 +134,7 @@ def raw(tmp_path_factory) -> bytes:
     return dp.exact(SIM.train, "bge").save(tmp_path_factory.mktemp("raw") / "a.nc").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_thousand_byte_flips(raw, tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "a.nc"

@@ -119,6 +119,7 @@ def test_the_curve_of_a_network_is_the_network():
     np.testing.assert_allclose(curve.mean, np.array([1, 3]) @ expected / 4)
 
 
+@pytest.mark.slow
 def test_other_parents_are_held_at_their_means():
     """A network of two inputs with data at hand: the other input is at the mean of its column."""
     both = CHAIN.copy()

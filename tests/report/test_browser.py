@@ -198,6 +198,7 @@ def test_hostile_names_are_shown_and_do_nothing(opened, screenshots):
     page.screenshot(path=screenshots / "hostile.png", full_page=True)
 
 
+@pytest.mark.slow
 def test_consensus_and_classes_can_be_shown(opened):
     post = made_up(5, draws=20)
     page = opened(post)

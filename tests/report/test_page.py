@@ -157,6 +157,7 @@ def test_functions_of_edges_are_drawn(bent):
     assert len(page) < len(html_report(made_up(2))) + 10_000
 
 
+@pytest.mark.slow
 def test_functions_are_left_out_where_there_are_none(bent, tmp_path):
     linear = dp.exact(bent.data, model="bge")
     unfinished = dataclasses.replace(made_up(3), model=dp.MlpGaussian(), theta=())

@@ -20,6 +20,7 @@ def test_possible_edits_are_all_neighbours(d):
     assert np.asarray(counts).astype(int).tolist() == [neighbours(structure_of(g)) for g in graphs]
 
 
+@pytest.mark.slow
 def test_proposals_are_uniform_neighbours():
     graph = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
     keys = jax.random.split(jax.random.key(0), 3000)
