@@ -208,6 +208,9 @@ def test_rough_families_come_in_order_of_effort():
     first = candidates.rough(empty)
     assert len(first) > 6 and {effort for _, effort in first} == {1}
     assert len(list(scored.improve(first[:3], Clock()))) == 3
+    over = Clock()
+    over.stopped.set()
+    list(scored.improve(first, over))
     efforts = [effort for _, effort in candidates.rough(empty)]
     assert efforts == sorted(efforts) and set(efforts) == {1, 2}
 

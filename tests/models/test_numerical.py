@@ -100,6 +100,20 @@ def test_rows_with_an_intervention_do_not_enter(small):
 
 
 @pytest.mark.slow
+def test_more_effort_elsewhere_changes_nothing(small):
+    """A careful estimate is the same whether or not families that its fits start from were looked at closely before."""
+    model = dp.MlpGaussian()
+    stats = model.summarise(small)
+    family, fewer = (3, rows(0, 1, 2)), [(3, rows(0, 1)), (3, rows(0, 2)), (3, rows(1, 2))]
+    one, other = model.numerical_evidence(stats), model.numerical_evidence(stats)
+    for smaller in fewer:
+        one.estimate(*smaller, 2)
+    assert one.estimate(*family, CAREFUL) == other.estimate(*family, CAREFUL)
+    other.estimate(*family, 2)
+    assert one.estimate(*family, 2) == other.estimate(*family, 2)
+
+
+@pytest.mark.slow
 def test_an_estimate_depends_on_family_and_seed_alone(small):
     model = dp.MlpGaussian()
     stats = model.summarise(small)
