@@ -109,16 +109,13 @@ def draw(path: Path) -> None:
 def print_means(table: pd.DataFrame) -> None:
     """Print means by size and time limit, and means of the study's methods on the data sets that `auto` ran on."""
     by = table.groupby(["nodes", "limit"])
-    print(
-        by.mean(numeric_only=True).assign(sets=by.size(), median_gap=by["largest_gap"].median()).round(3).T.to_string()
-    )
+    means = by.mean(numeric_only=True).drop(columns="data").assign(median_gap=by["largest_gap"].median())
+    print(means.assign(sets=by.size()).round(3).T.to_string())
     for nodes in table["nodes"].unique():
         rows = study_rows(nodes)
-        rows = rows[rows["method"].isin(METHODS)]
-        for reference in ("auto", "dibs-lib"):  # the latter ran on fewer
-            common = set.intersection(*(set(rows.loc[rows["method"] == m, "data"]) for m in ("auto", reference)))
-            means = rows[rows["data"].isin(common)].groupby("method")[["auroc", "eshd", "nll", "inll"]].mean()
-            print(f"study mlp-{nodes}, {len(common)} data sets of {reference}\n{means.round(3).to_string()}")
+        rows = rows[rows["method"].isin(METHODS) & rows["data"].isin(rows.loc[rows["method"] == "auto", "data"])]
+        means = rows.groupby("method")[["auroc", "eshd", "nll", "inll"]].mean()
+        print(f"study mlp-{nodes}\n{means.assign(sets=rows.groupby('method').size()).round(3).to_string()}")
 
 
 def main() -> None:
@@ -140,20 +137,7 @@ def main() -> None:
             pd.DataFrame(rows).round(4).to_csv(asked.out, index=False)
             print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False), flush=True)
     if asked.table:
-        table = pd.DataFrame(rows)
-        print(table.groupby("nodes").mean(numeric_only=True).round(3).T.to_string())
-        print("median of the largest gaps", table.groupby("nodes")["largest_gap"].median().round(3).to_dict())
-        for nodes, sets in table.groupby("nodes")["data"]:
-            on_them = study_rows(nodes)
-            for title, also in (
-                (f"{len(sets)} data sets", sets),
-                ("those with dibs-lib", on_them.loc[on_them["method"] == "dibs-lib", "data"]),
-            ):
-                chosen = on_them[
-                    on_them["data"].isin(sets) & on_them["data"].isin(also) & on_them["method"].isin(METHODS)
-                ]
-                means = chosen.groupby("method")[["auroc", "eshd", "nll", "inll"]].agg(["mean", "count"])
-                print(f"study mlp-{nodes}, {title}\n{means.round(3).to_string()}")
+        print_means(pd.DataFrame(rows))
     if asked.figure:
         draw(asked.figure)
 
