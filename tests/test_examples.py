@@ -44,6 +44,7 @@ SLOW = (
     "dagpost.posterior.sample",
     "dagpost.inference.dibs.inference",
     "dagpost.models.gaussian_process",
+    "dagpost.inference.bootstrap.pc",
 )
 """Modules with examples that take seconds; what they show is tested elsewhere."""
 

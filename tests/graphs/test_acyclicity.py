@@ -125,7 +125,9 @@ def test_bad_matrices_are_refused(bad):
         is_acyclic(bad)
 
 
-@pytest.mark.parametrize("d", [50, 200, 500])
+@pytest.mark.parametrize(
+    "d", [50, pytest.param(200, marks=pytest.mark.slow), pytest.param(500, marks=pytest.mark.slow)]
+)
 def test_gradient_of_a_dense_soft_graph_is_finite_in_single_precision(d):
     """Edge probabilities of 1/2, where DiBS starts: 1.5^499 is 1e87, above what single precision holds."""
     half = jnp.full((d, d), 0.5, dtype=jnp.float32) * (1 - jnp.eye(d, dtype=jnp.float32))

@@ -69,9 +69,8 @@ def few():
     return fit_few()
 
 
-@pytest.mark.parametrize(
-    ("fitted", "sim", "families"), [("few", FEW, 50), pytest.param("chains", SIM, 100, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("fitted", "sim", "families"), [("few", FEW, 50), ("chains", SIM, 100)])
 def test_the_chains_sample_the_exact_posterior(fitted, sim, families, request):
     chains = request.getfixturevalue(fitted)
     exact = dp.exact(sim.train, "linear", prior="erdos-renyi")
@@ -82,7 +81,8 @@ def test_the_chains_sample_the_exact_posterior(fitted, sim, families, request):
     assert isinstance(chains.model, Estimated)
 
 
-@pytest.mark.parametrize(("fitted", "sim"), [("few", FEW), pytest.param("chains", SIM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("fitted", "sim"), [("few", FEW), ("chains", SIM)])
 def test_parameters_come_with_the_graphs(fitted, sim, request):
     chains = request.getfixturevalue(fitted)
     d = len(sim.graph)

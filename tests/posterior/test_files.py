@@ -146,6 +146,7 @@ def test_a_thousand_byte_flips(raw, tmp_path):
             dp.load(path)
 
 
+@pytest.mark.slow
 def test_two_hundred_truncations(raw, tmp_path):
     rng = np.random.default_rng(1)
     path = tmp_path / "a.nc"

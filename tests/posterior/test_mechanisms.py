@@ -179,6 +179,7 @@ def test_the_total_effect_of_a_chain_is_the_product_of_its_weights(model):
     np.testing.assert_allclose(slopes[:, 0], effect.draws, atol=1e-10)  # the same draws of the parameters
 
 
+@pytest.mark.slow
 def test_graphs_without_a_path_are_constant():
     theta = np.zeros((2, 3, 3))
     theta[:, 0, 1], theta[:, 1, 2] = 2.0, -1.5
@@ -226,6 +227,7 @@ def test_units_are_those_of_the_table():
     assert np.diff(some.mean)[0] / 20 == pytest.approx(effect.mean, abs=5 * effect.sd / np.sqrt(200))
 
 
+@pytest.mark.slow
 def test_a_file_without_data(tmp_path):
     post = dp.exact(DATA.standardised(), "bge")
     post.save(tmp_path / "bge.nc")

@@ -331,6 +331,7 @@ def test_a_hundred_nodes(opened, screenshots):
     assert len(visible_edges(page)) == np.triu(either_way(post) >= 100, 1).sum()
 
 
+@pytest.mark.slow
 def test_the_policy_holds_even_if_markup_got_in(browser, small, tmp_path):
     """A second wall: what is not part of the page neither runs nor loads."""
     smuggled = "<script>window.hacked=1</script><img src='https://example.invalid/x.png' onerror='window.hacked=2'>"

@@ -61,6 +61,7 @@ def test_the_text_lists_pairs_once_with_their_direction():
     assert any("open" in row for row in rows) and "LinearGaussian(" not in "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_the_figure_has_the_graph_of_many_nodes():
     pytest.importorskip("matplotlib")
     post = made_up(46, draws=20)

@@ -11,6 +11,8 @@ from dagpost.inference.bootstrap.ges import greedy_search
 DAGS = all_dags(4)
 CLASSES = essential_graph(DAGS)
 
+pytestmark = pytest.mark.slow  # compiling takes as long as all of these tests
+
 
 def drawn(prior, nodes, rows, seed):
     sim = dp.simulate("linear", prior, nodes=nodes, observations=rows, seed=seed, interventional_sets=0)

@@ -13,6 +13,8 @@ from dagpost.inference.bootstrap.pc import _apply_meek_rules, pc_of_correlations
 
 SETS = [(5, 50), (5, 1000), (8, 100), (12, 40), (12, 1000), (20, 100)]
 
+pytestmark = pytest.mark.slow  # compiling takes as long as all of these tests
+
 
 def drawn(prior, nodes, rows, seed):
     """Rows of a simulated network, drawn with replacement as the bootstrap does."""

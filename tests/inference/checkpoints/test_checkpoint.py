@@ -66,6 +66,7 @@ def test_failures_at_any_call_leave_a_state(tmp_path, monkeypatch, onwards):
         assert not list(checkpoint.folder.glob(".*"))  # left-over temporary files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "times"), [(flipped, 1000), (truncated, 200)])
 def test_damage_is_never_accepted(tmp_path, how, times):
     checkpoint = Checkpoint(tmp_path)
