@@ -21,6 +21,9 @@ from dagpost.inference.dibs.inference import prepare
 from dagpost.inference.dibs.particles import without_cycles
 from dagpost.inference.dibs.svgd import Diverged, initial_state, run, step
 from dagpost.models import as_model
+from dagpost.models.integrated import Integrated
+from dagpost.models.numerical import CAREFUL
+from dagpost.posterior import log_joint_of
 
 PRIOR = dp.ErdosRenyi()
 SIM = dp.simulate(nodes=6, observations=60, seed=1, interventional_sets=0)
@@ -298,6 +301,31 @@ def test_parameters_settle_on_the_graph_of_their_particle():
     assert (settled.log_joint > moving.log_joint + 10).all()
     again = dp.fit(SIM.train, "mlp", parameter_steps=300, **options)
     np.testing.assert_array_equal(again.log_joint, settled.log_joint)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [dp.LinearGaussian(), dp.MlpGaussian()], ids=lambda m: m.name)
+def test_parameters_can_be_drawn_given_the_graphs(model):
+    options = {
+        "method": "dibs",
+        "collapsed": False,
+        "moves": 0,
+        "steps": 30,
+        "particles": 4,
+        "progress": False,
+        "seed": 3,
+    }
+    own, drawn = (dp.fit(SIM.train, model, draw_parameters=drawn, **options) for drawn in (False, True))
+    np.testing.assert_array_equal(own.graphs, drawn.graphs)
+    stats = model.summarise(SIM.train)
+    scored = model if model.has_evidence else Integrated(model, stats)
+    if not model.has_evidence:
+        scored.evidence.fill([(j, g[:, j], CAREFUL) for g in drawn.graphs for j in range(len(g))])
+    expected = log_joint_of(drawn.graphs, (), scored, drawn.prior, stats)
+    np.testing.assert_allclose(drawn.log_joint, expected, rtol=1e-6)
+    assert drawn.record.sampling.collapsed and not own.record.sampling.collapsed
+    first = jax.tree.leaves(drawn.theta)[0]
+    assert len(first) == 4 and not np.allclose(first, jax.tree.leaves(own.theta)[0])
 
 
 @pytest.mark.slow

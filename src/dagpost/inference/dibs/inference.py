@@ -190,6 +190,7 @@ class Dibs(Method):
     cyclic: Literal["drop", "repair"] | None = None
     moves: int | None = None
     parameter_steps: int | None = None
+    draw_parameters: bool | None = None
     memory_limit: float | None = None
 
     def __post_init__(self):

@@ -28,7 +28,9 @@ from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.dibs.svgd import Snapshot
 from dagpost.inference.dibs.target import Target, minibatch
 from dagpost.inference.mcmc import equilibrate
-from dagpost.models import Statistics
+from dagpost.models import Model, Statistics
+from dagpost.models.integrated import Integrated, common_families
+from dagpost.models.numerical import CAREFUL
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.posterior.records import ParticleDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.typing import Graphs, Key, Theta
@@ -127,9 +129,11 @@ def to_posterior(
     if settings.parameter_steps and jax.tree.leaves(theta) and not cut_short:  # if cut short, no time is left
         rows = stats if settings.batch is None else model.rows(data)
         theta = jax.tree.map(np.asarray, optimise_parameters(target, graphs, theta, rows, key_theta, clock))
-    joint = log_joint_of(graphs, theta, model, target.prior, stats)
-    if settings.collapsed and model.has_parameters:
-        theta = model.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)
+    drawn = settings.draw_parameters and model.has_parameters and not settings.collapsed
+    scored = _with_evidence(model, graphs, stats, progress) if drawn else model
+    joint = log_joint_of(graphs, () if drawn else theta, scored, target.prior, stats)
+    if drawn or (settings.collapsed and model.has_parameters):
+        theta = scored.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)
     early = cut_short or moves < settings.moves
     return Posterior(
         graphs=graphs,
@@ -141,13 +145,25 @@ def to_posterior(
         log_joint=joint,
         record=RunRecord(
             method,
-            Sampling(sample=moves > 0, collapsed=settings.collapsed),
+            Sampling(sample=moves > 0, collapsed=settings.collapsed or drawn),
             ParticleDiagnostics(
                 len(last.z), int((~acyclic).sum()), last.made, handling, moves, ended_by="limit" if early else "steps"
             ),
             Verdict(_cut_short(last, moves, settings.moves) if early else _approximate(graphs, int((~acyclic).sum()))),
         ),
     )
+
+
+def _with_evidence(model: Model, graphs: Graphs, stats: Statistics, progress: bool | None) -> Model:
+    """Return the model with evidence; without a closed form, estimated carefully for the families of the graphs."""
+    if model.has_evidence:
+        return model
+    scored = Integrated(model, stats)
+    families = [(family, CAREFUL) for family in common_families(graphs, 0.0)]
+    with progress_bar(f"evidence of {len(families)} families", len(families), progress) as advance:
+        for _ in scored.improve(families, Clock()):
+            advance(1)
+    return scored
 
 
 def _approximate(graphs: Graphs, cyclic: int) -> str:
