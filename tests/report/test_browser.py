@@ -359,3 +359,31 @@ def test_prior_knowledge_is_marked(opened):
     page.locator("#edge-table tr", has_text="x3").filter(has_text="x2").get_by_role("button").last.click()
     assert "x3 → x2: ruled out by prior knowledge" in page.locator("#details").inner_text()
     assert "Honoured" in page.locator("#knowledge").inner_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_functions_of_edges_are_seen(scheme, opened, screenshots):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    x[:, 1] = np.tanh(2 * x[:, 0]) + 0.2 * x[:, 1]
+    page = opened(dp.exact(dp.Dataset(x, names=("dose", "response")), model="additive"), color_scheme=scheme)
+    page.click("a[href='#functions']")
+    drawing = page.locator("#functions svg").first
+    page.wait_for_function(  # the link leads there
+        """() => { const box = document.querySelector("#functions svg").getBoundingClientRect();
+                   return box.top >= 0 && box.bottom <= innerHeight; }"""
+    )
+    box = drawing.bounding_box()
+    assert 150 < box["width"] <= 1280 and box["height"] > 80
+    line, back = page.evaluate(
+        """() => {
+          const line = document.querySelector("#functions polyline");
+          let e = line.closest("svg");
+          for (; e; e = e.parentElement) if (!/, 0\\)$/.test(getComputedStyle(e).backgroundColor)) break;
+          return [getComputedStyle(line).stroke, getComputedStyle(e).backgroundColor];
+        }"""
+    )
+    assert contrast(line, back) >= 3  # WCAG 2.1 for graphics
+    assert "dose" in page.locator("#functions").inner_text() and "response" in page.locator("#functions").inner_text()
+    drawing.screenshot(path=screenshots / f"functions-{scheme}.png")
