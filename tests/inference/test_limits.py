@@ -60,6 +60,7 @@ def interrupt_at(batch):
     return callback
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_an_answer(capsys):
     before = signal.getsignal(signal.SIGINT)
     post = dp.fit(SIM.train, "bge", precision=1e-6, on_interrupt="answer", callback=interrupt_at(8), progress=False)
@@ -69,6 +70,7 @@ def test_ctrl_c_gives_an_answer(capsys):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.slow
 def test_in_a_script_ctrl_c_raises():
     assert not is_interactive()
     with pytest.raises(KeyboardInterrupt):

@@ -22,6 +22,8 @@ CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
 NAMES = ("a", "b", "c")
 DATA = dp.Dataset(np.random.default_rng(0).normal(size=(50, 3)) @ np.array([[2, 1, 3], [0, 1, 0.5], [0, 0, 1.0]]))
 
+pytestmark = pytest.mark.slow  # parameters of additive models, of networks and of Gaussian processes compile long
+
 
 def one_graph(model, graph=CHAIN, data=DATA, theta=()) -> Posterior:
     return Posterior(graph[None], np.zeros(1), NAMES, model, dp.Uniform(), theta, data=data)
@@ -71,7 +73,6 @@ def test_only_graphs_with_the_edge_take_part():
     assert repr(curve) == "Curve(a -> b: 5 values from -2 to 2, 2 draws, probability 0.75)"
 
 
-@pytest.mark.slow
 def test_the_bands_of_an_additive_model_cover_the_truth():
     """x1 = tanh(x0) + noise: nine bands of 90 % cover it at 80 % of the points or more. Errors of a curve are alike at
     neighbouring points, so that single bands may miss at more."""
@@ -92,7 +93,6 @@ def test_the_curve_of_an_additive_model_is_the_truth():
     assert np.abs(curve.mean - np.tanh(curve.values) + np.tanh(x[:, 0]).mean()).max() < 0.1
 
 
-@pytest.mark.slow
 def test_a_gaussian_process_finds_a_parabola():
     x = np.random.default_rng(1).normal(size=(150, 2))
     x[:, 1] = x[:, 0] ** 2 + 0.2 * x[:, 1]
@@ -101,7 +101,6 @@ def test_a_gaussian_process_finds_a_parabola():
     assert np.abs(curve.mean - truth).max() < 0.25  # of a range of 5
 
 
-@pytest.mark.slow
 def test_the_curve_of_a_network_is_the_network():
     both = CHAIN.copy()
     both[0, 2] = True  # c has the parents a and b
@@ -119,7 +118,6 @@ def test_the_curve_of_a_network_is_the_network():
     np.testing.assert_allclose(curve.mean, np.array([1, 3]) @ expected / 4)
 
 
-@pytest.mark.slow
 def test_other_parents_are_held_at_their_means():
     """A network of two inputs with data at hand: the other input is at the mean of its column."""
     both = CHAIN.copy()
@@ -179,7 +177,6 @@ def test_the_total_effect_of_a_chain_is_the_product_of_its_weights(model):
     np.testing.assert_allclose(slopes[:, 0], effect.draws, atol=1e-10)  # the same draws of the parameters
 
 
-@pytest.mark.slow
 def test_graphs_without_a_path_are_constant():
     theta = np.zeros((2, 3, 3))
     theta[:, 0, 1], theta[:, 1, 2] = 2.0, -1.5
@@ -193,7 +190,6 @@ def test_graphs_without_a_path_are_constant():
     assert (post.effect_curve("c", "a").draws == 0).all()
 
 
-@pytest.mark.slow
 def test_total_effects_of_a_network_are_means_of_its_rows():
     """On the only child of the cause the noise has mean 0: the network, up to the error of 4,000 rows."""
     post = networks([CHAIN], dp.MlpGaussian(noise_variance=0.1))
@@ -209,7 +205,6 @@ def test_total_effects_of_a_network_are_means_of_its_rows():
 # ---- units, files, errors
 
 
-@pytest.mark.slow
 def test_units_are_those_of_the_table():
     raw = dp.Dataset(DATA.values * [10.0, 0.1, 5.0] + [100.0, 0.0, -3.0], names=NAMES)
     post = dp.exact(raw.standardised(), "bge")
@@ -227,7 +222,6 @@ def test_units_are_those_of_the_table():
     assert np.diff(some.mean)[0] / 20 == pytest.approx(effect.mean, abs=5 * effect.sd / np.sqrt(200))
 
 
-@pytest.mark.slow
 def test_a_file_without_data(tmp_path):
     post = dp.exact(DATA.standardised(), "bge")
     post.save(tmp_path / "bge.nc")

@@ -60,7 +60,7 @@ RUNS = {
 }  # fmt: skip
 
 LONG = ("auto, families in Python", "dibs, joint", "m-mc3", "g-mc3")  # what they add is tested by shorter ones too
-SLOW = ("mc3, families in Python", "dibs-paper", "bootstrap-pc", "bootstrap-ges", "auto, DiBS alone")
+SLOW = ("mc3, families in Python", "dibs", "dibs-paper", "bootstrap-pc", "bootstrap-ges", "auto, DiBS alone")
 MARKS = {**dict.fromkeys(LONG, pytest.mark.long), **dict.fromkeys(SLOW, pytest.mark.slow)}
 
 
@@ -115,6 +115,7 @@ def test_resumed_again_and_again(name, where, after, tmp_path, interrupt, monkey
     assert digest(fit(name, resume=True, **kept)) == whole  # a finished run, once more
 
 
+@pytest.mark.slow
 def test_resumed_in_a_block_that_is_prolonged(tmp_path, interrupt, monkeypatch):
     """Chains that agree fill what is left before the limit with batches of the last block."""
     limited = {"precision": 1e-9, "max_moves": 300_000}
@@ -145,6 +146,7 @@ def test_resumed_in_a_block_that_is_prolonged(tmp_path, interrupt, monkeypatch):
     assert digest(fit("auto", **limited, resume=True, **kept)) == digest(whole)
 
 
+@pytest.mark.slow
 def test_a_crash_loses_what_came_after_the_last_save(tmp_path, monkeypatch):
     """As after kill -9: nothing is saved on the way out."""
     whole = digest(fit("auto"))

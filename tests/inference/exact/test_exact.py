@@ -85,6 +85,7 @@ def test_seed_fixes_everything(sim):
     assert (one.graphs != other.graphs).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["enumerate", "layers"])
 def test_parameters_come_with_the_draws(sim, algorithm):
     post = dp.exact(sim.train, "linear", parameters=True, draws=200, algorithm=algorithm)
@@ -203,6 +204,7 @@ def test_likelihood_of_drawn_bge_parameters(sim):
         assert post.model.log_likelihood(graph, theta, sim.test) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_probabilities_stay_within_bounds():
     post = dp.exact(dp.sachs().standardised(), draws=1)
     assert post.edge_marginals.max() <= 1.0 and post.edge_marginals.min() >= 0.0

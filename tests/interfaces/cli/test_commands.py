@@ -118,6 +118,7 @@ def test_reports_accept_any_names(dagpost, table, tmp_path):
     assert written(tmp_path / "run") == FILES | {"report.html", "report.txt", "report.png"}
 
 
+@pytest.mark.slow
 def test_report(dagpost, table, tmp_path, monkeypatch):
     pd.read_csv(table)[["a", "b"]].to_csv(table, index=False)
     dagpost("exact", table)
@@ -163,6 +164,7 @@ def test_the_page_gets_effects_from_the_table(dagpost, table, tmp_path):
     assert "--interventions" in dagpost("report", "run", "--interventions", "t", "--overwrite").err
 
 
+@pytest.mark.slow
 def test_a_report_of_a_damaged_run(dagpost, table, tmp_path):
     dagpost("exact", table)
     path = tmp_path / "run" / "posterior.nc"
