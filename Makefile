@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
 	@echo "make test         run the tests (five minutes on two free cores)"
-	@echo "make test-slow    run the slower tests (a quarter of an hour)"
+	@echo "make test-slow    run the slower tests (twenty minutes on two free cores)"
 	@echo "make test-long    run the longest tests: calibration and random knowledge at length"
 	@echo "make test-versions run the tests on each of Python 3.11 to 3.13 that is installed"
 	@echo "make mutants      plant formula errors and see that a test catches each"

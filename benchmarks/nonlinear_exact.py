@@ -2,8 +2,8 @@
 
     python benchmarks/nonlinear_exact.py [--models additive gp mlp] [--nodes 5 6] [--sets 2] [--limit 60]
 
-Data are neural networks of the paper's kind, 100 rows. Both use the same evidence where it is numerical; they may have
-estimated different families with more effort. Prints the largest difference of an edge probability.
+Data are neural networks of the paper's kind, 100 rows. Where evidence is numerical both have the same estimates, and
+one rule for which families are estimated with more effort. Prints the largest difference of an edge probability.
 """
 
 from __future__ import annotations

@@ -15,11 +15,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from dagpost.studies.experiments.fitting import NONLINEAR_SECONDS
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "nonlinear_posterior.csv"
@@ -28,8 +31,6 @@ STUDIES = HERE.parent / "results"
 
 def run_twice(nodes: int, number: int, store: Path, limit: float | None, once: bool) -> dict[str, Any]:
     """Run the task of a study, and once more with another seed; return its measures and how far the two differ."""
-    from dataclasses import replace
-
     import dagpost as dp
     from dagpost.studies import study_by_name
     from dagpost.studies.experiments.fitting import fit_run
@@ -50,22 +51,21 @@ def run_twice(nodes: int, number: int, store: Path, limit: float | None, once: b
             kept.append(fitted.posterior)
             yield fitted
 
-    seed, run = task.seed, task.run
+    if limit is not None:
+        task = replace(task, run={**task.run, "options": {**task.run["options"], "time_limit": limit}})
+    result = perform(task, keeping)
     if limit is None:
-        result = perform(task, keeping)
         Store.at(store).put(task, result)
-    else:
-        run = {**run, "options": {**run["options"], "time_limit": limit}}
-        result = perform(replace(task, run=run), keeping)
     sim, first = simulation_of(task), kept[0]
     gaps = {}
     if not once:
-        (second,) = (fitted.posterior for fitted in fit_run(sim.train, run, task.data["graphs"], seed + 1))
+        (second,) = (fitted.posterior for fitted in fit_run(sim.train, task.run, task.data["graphs"], task.seed + 1))
         apart = np.abs(first.edge_marginals - second.edge_marginals)
         gaps = {"largest_gap": apart.max(), "edges_above_0.05": int((apart > 0.05).sum())}
     found, verdict = first.record.diagnostics, first.record.verdict
     return {
-        "nodes": nodes, "data": number, "limit": run["options"]["time_limit"], "cores": len(os.sched_getaffinity(0)),
+        "nodes": nodes, "data": number, "limit": task.run["options"]["time_limit"],
+        "cores": len(os.sched_getaffinity(0)),
         "seconds": result["seconds"] - first.info["compiling"],
         "edges": int(sim.graph.sum()), "auroc": result["rows"][0]["auroc"], "eshd": result["rows"][0]["shd"],
         "families": getattr(found, "families", None), "rhat": getattr(found, "rhat", None),
@@ -107,13 +107,13 @@ def draw(path: Path) -> None:
 
 
 def print_means(table: pd.DataFrame) -> None:
-    """Print means by size and time limit, and means of the study's methods on the data sets that `auto` ran on."""
+    """Print means by size and time limit, and means of the study's methods on the data sets in the table."""
     by = table.groupby(["nodes", "limit"])
     means = by.mean(numeric_only=True).drop(columns="data").assign(median_gap=by["largest_gap"].median())
     print(means.assign(sets=by.size()).round(3).T.to_string())
-    for nodes in table["nodes"].unique():
+    for nodes, sets in table.groupby("nodes")["data"]:
         rows = study_rows(nodes)
-        rows = rows[rows["method"].isin(METHODS) & rows["data"].isin(rows.loc[rows["method"] == "auto", "data"])]
+        rows = rows[rows["method"].isin(METHODS) & rows["data"].isin(sets)]
         means = rows.groupby("method")[["auroc", "eshd", "nll", "inll"]].mean()
         print(f"study mlp-{nodes}\n{means.assign(sets=rows.groupby('method').size()).round(3).to_string()}")
 
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="where to draw the data sets with 20 nodes")
     asked = parser.parse_args()
     rows = pd.read_csv(asked.out).to_dict("records") if asked.out.exists() else []
-    done = {(row["nodes"], row["data"]) for row in rows if asked.limit in (None, row["limit"])}
+    done = {(row["nodes"], row["data"]) for row in rows if row["limit"] == (asked.limit or NONLINEAR_SECONDS)}
     for number in () if asked.table else asked.data:
         if (asked.nodes, number) not in done:
             rows.append(run_twice(asked.nodes, number, asked.store, asked.limit, asked.once))

@@ -137,11 +137,7 @@ def test_other_parents_are_held_at_their_means():
 
 @pytest.mark.parametrize(
     "model",
-    [
-        dp.BGe(),
-        pytest.param(dp.Additive(), marks=pytest.mark.slow),
-        pytest.param(dp.GaussianProcess(features=16), marks=pytest.mark.slow),
-    ],
+    [dp.BGe(), dp.Additive(), dp.GaussianProcess(features=16)],
     ids=lambda m: m.name,
 )
 def test_parameters_of_one_node_are_those_of_its_family(model):

@@ -236,10 +236,9 @@ class Candidates:
                 free = (sets & barred) == 0
                 gaps[j, free] = np.minimum(gaps[j, free], self.scores[j, free].max() - self.scores[j, free])
         close = np.argwhere(gaps <= CLOSE[0])
-        families = [(j, table.row(j, code)) for j, code in close[np.argsort(gaps[tuple(close.T)])].tolist()]
-        rough = self.model.rough_families(families)
-        near = [item for item in rough if gaps[item[0][0], table.code(*item[0])] <= CLOSE[item[1] - 1]]
-        return sorted(near, key=lambda item: item[1])
+        by_gap = close[np.argsort(gaps[tuple(close.T)])].tolist()
+        rough = self.model.rough_families(((j, table.row(j, code)), gaps[j, code]) for j, code in by_gap)
+        return sorted(rough, key=lambda item: item[1])
 
     def with_absent_edges(self, marginals: Float[np.ndarray, "d d"], graphs: Graphs) -> Float[np.ndarray, "d d"]:
         """Return edge probabilities with those of edges that are no candidates: the chance of adding one to the common

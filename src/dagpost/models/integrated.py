@@ -102,13 +102,14 @@ class Integrated(Model):
 
     # ---- how much the evidence itself may be off
 
-    def rough_families(self, families: Iterable[Family]) -> list[tuple[Family, int]]:
-        """Return those of the families that are not estimated well enough, with the effort to make next."""
+    def rough_families(self, families: Iterable[tuple[Family, float]]) -> list[tuple[Family, int]]:
+        """Return the families that are not estimated well enough for how near they are to the best of their node (in
+        log probability, given with each), with the effort to make next."""
         out = []
-        for node, column in families:
-            found = self.evidence.estimate(node, column)
-            if found.effort < MOST and found.error > ACCURATE[found.effort]:
-                out.append(((node, column), found.effort + 1))
+        for family, gap in families:
+            found = self.evidence.estimate(*family)
+            if found.effort < MOST and found.error > ACCURATE[found.effort] and gap <= CLOSE[found.effort]:
+                out.append((family, found.effort + 1))
         return out
 
     def improve(self, rough: Iterable[tuple[Family, int]], clock: Clock) -> Iterator[None]:

@@ -130,7 +130,7 @@ def to_posterior(
         rows = stats if settings.batch is None else model.rows(data)
         theta = jax.tree.map(np.asarray, optimise_parameters(target, graphs, theta, rows, key_theta, clock))
     drawn = settings.draw_parameters and model.has_parameters and not settings.collapsed
-    scored = _with_evidence(model, graphs, stats, progress) if drawn else model
+    scored = _with_evidence(model, graphs, stats, clock or Clock(), progress) if drawn else model
     joint = log_joint_of(graphs, () if drawn else theta, scored, target.prior, stats)
     if drawn or (settings.collapsed and model.has_parameters):
         theta = scored.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)
@@ -154,14 +154,15 @@ def to_posterior(
     )
 
 
-def _with_evidence(model: Model, graphs: Graphs, stats: Statistics, progress: bool | None) -> Model:
-    """Return the model with evidence; without a closed form, estimated carefully for the families of the graphs."""
+def _with_evidence(model: Model, graphs: Graphs, stats: Statistics, clock: Clock, progress: bool | None) -> Model:
+    """Return the model with evidence; without a closed form, estimated carefully for the families of the graphs as long
+    as the clock runs."""
     if model.has_evidence:
         return model
     scored = Integrated(model, stats)
     families = [(family, CAREFUL) for family in common_families(graphs, 0.0)]
     with progress_bar(f"evidence of {len(families)} families", len(families), progress) as advance:
-        for _ in scored.improve(families, Clock()):
+        for _ in scored.improve(families, clock):
             advance(1)
     return scored
 

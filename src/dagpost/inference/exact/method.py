@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_softmax
 
-from dagpost._util.clock import Clock
 from dagpost._util.environment import available_memory
 from dagpost._util.numerics import generator, key_from_seed, log_sum_exp
 from dagpost._util.progress import progress_bar
@@ -102,18 +101,14 @@ def _by_integration(model: Integrated, summed: Callable[[Model], ExactPosterior]
         result = summed(model)
         probabilities = result.parent_probabilities
         assert probabilities is not None
-        rough, sets = [], members(model.evidence.d)
-        for j, subset in np.argwhere(probabilities >= np.exp(-CLOSE[0])).tolist():
-            for family, effort in model.rough_families([(j, sets[subset])]):
-                if probabilities[j, subset] >= np.exp(-CLOSE[effort - 1]):
-                    rough.append((family, effort))
+        likely, sets = np.argwhere(probabilities >= np.exp(-CLOSE[0])).tolist(), members(model.evidence.d)
+        rough = model.rough_families(((j, sets[code]), -np.log(probabilities[j, code])) for j, code in likely)
         if not rough:
             errors = model.edge_errors(result.sample(1000, seed))
             names = result.names
             text = f"exact: a sum over all DAGs on {len(names)} nodes. {evidence_verdict(errors, names)}"
             return result.with_record(verdict=Verdict(text, bool(errors.max() <= LARGEST_ERROR)))
-        for _ in model.improve(rough, Clock()):
-            pass
+        model.evidence.fill([(*family, effort) for family, effort in rough])
 
 
 def _verdict(d: int) -> Verdict:
