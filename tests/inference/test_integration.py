@@ -199,7 +199,7 @@ def test_a_table_holds_what_was_estimated(searched):
     np.testing.assert_array_equal(table.nearest(near), near)
 
 
-def test_rough_families_come_in_order_of_effort():
+def test_rough_families_are_those_near_the_best():
     data = dp.simulate(nodes=6, observations=60, seed=4, interventional_sets=0).train
     scored = Integrated(Estimated(claimed=1.0), Estimated().summarise(data))
     candidates = Candidates(scored, dp.ErdosRenyi())
@@ -212,7 +212,28 @@ def test_rough_families_come_in_order_of_effort():
     over.stopped.set()
     list(scored.improve(first, over))
     efforts = [effort for _, effort in candidates.rough(empty)]
-    assert efforts == sorted(efforts) and set(efforts) == {1, 2}
+    assert efforts.count(2) == 3 and efforts.count(1) == len(first) - 3
+
+
+@pytest.mark.parametrize(
+    ("estimates", "order"),
+    [
+        # (error, effort so far, log probability below the best of the node)
+        ([(1.0, 0, 5.0), (1.0, 0, 3.0), (1.0, 0, 11.0)], [1, 0]),  # the more probable first, the far ones never
+        ([(0.5, 1, 1.0), (2.0, 1, 1.0), (0.05, 1, 1.0)], [1, 0]),  # the less certain first, the certain never
+        ([(1.0, 0, 9.0), (2.0, 1, 0.0)], [1, 0]),  # the best of a node before quick estimates far below
+        ([(1.0, 0, 0.5), (1.0, 2, 0.5)], [0, 1]),  # of equal ones what is cheap first
+        ([(1.0, 3, 0.0)], []),  # nothing is left to do
+    ],
+)
+def test_the_errors_that_matter_most_come_first(estimates, order):
+    data = dp.simulate(nodes=4, observations=20, seed=4, interventional_sets=0).train
+    scored = Integrated(Estimated(), Estimated().summarise(data))
+    families = [(j, np.zeros(4, dtype=bool)) for j in range(len(estimates))]
+    for (j, row), (error, effort, _) in zip(families, estimates):
+        scored.evidence.known[j, row.tobytes()] = Estimate(0.0, error, effort)
+    found = scored.rough_families(zip(families, (gap for *_, gap in estimates)))
+    assert [(family[0], effort) for family, effort in found] == [(j, estimates[j][1] + 1) for j in order]
 
 
 def test_edges_outside_the_table_have_the_chance_of_being_added():

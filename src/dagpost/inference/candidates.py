@@ -235,10 +235,8 @@ class Candidates:
                 barred = sum(1 << at for at in table.place[j, below[j]].tolist() if at >= 0)
                 free = (sets & barred) == 0
                 gaps[j, free] = np.minimum(gaps[j, free], self.scores[j, free].max() - self.scores[j, free])
-        close = np.argwhere(gaps <= CLOSE[0])
-        by_gap = close[np.argsort(gaps[tuple(close.T)])].tolist()
-        rough = self.model.rough_families(((j, table.row(j, code)), gaps[j, code]) for j, code in by_gap)
-        return sorted(rough, key=lambda item: item[1])
+        close = np.argwhere(gaps <= CLOSE[0]).tolist()
+        return self.model.rough_families(((j, table.row(j, code)), gaps[j, code]) for j, code in close)
 
     def with_absent_edges(self, marginals: Float[np.ndarray, "d d"], graphs: Graphs) -> Float[np.ndarray, "d d"]:
         """Return edge probabilities with those of edges that are no candidates: the chance of adding one to the common
