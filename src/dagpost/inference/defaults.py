@@ -85,6 +85,7 @@ def assume(
     """
     messages: dict[str, str] = {}
     built_model = _build_model(model, noise, dict(model_settings or {}))
+    data = built_model.accept(data)
     if standardise is None:
         standardise = data.scaling is None
         if standardise:

@@ -26,7 +26,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dagpost._util.numerics import unstack_keys
-from dagpost.data import Dataset
+from dagpost.data import Dataset, kind_problems
+from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
@@ -65,6 +66,17 @@ class Model(abc.ABC):
 
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""
+
+    def accept(self, data: Dataset) -> Dataset:
+        """Return the data as this model takes them, or raise an error that names columns which it cannot take.
+
+        Parameters
+        ----------
+        data
+            A table with columns of any kind.
+        """
+        raise_problems(kind_problems(data, self.name))
+        return data
 
     def check(self, data: Dataset) -> None:  # noqa: B027 (optional for a model)
         """Warn of data that this model cannot describe; called before inference."""
