@@ -30,6 +30,7 @@ _HOMES = {
     "Uniform": "priors",
     "UnknownDensity": "priors",
     "Additive": "models",
+    "BDeu": "models",
     "BGe": "models",
     "GaussianProcess": "models",
     "LinearGaussian": "models",
@@ -73,6 +74,7 @@ _MODULES = {
 __all__ = [
     "Additive",
     "Auto",
+    "BDeu",
     "BGe",
     "Bootstrap",
     "Checkpoint",
@@ -139,7 +141,7 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
-    from dagpost.models import Additive, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
+    from dagpost.models import Additive, BDeu, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Curve, Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report

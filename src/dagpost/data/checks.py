@@ -35,7 +35,8 @@ all digits to the offset."""
 
 
 CURE_CATEGORIES = (
-    "leave them out (--drop NAME), or recode them as numbers and call them continuous (--kinds NAME=continuous)"
+    "use --model bdeu if all columns are categorical, leave them out (--drop NAME), or recode them as numbers and call "
+    "them continuous (--kinds NAME=continuous)"
 )
 
 

@@ -132,8 +132,9 @@ def fit(
     data
         A `Dataset`, a pandas DataFrame, an array, or the path of a table.
     model
-        "bge", "linear", "additive", "gp", "mlp" or a model object, in the units of the data. None: columns are
-        standardised and the model is "bge", so that the result does not depend on units.
+        "bge", "linear", "additive", "gp", "mlp", "bdeu" (categories) or a model object, in the units of the data. None:
+        "bdeu" where every column is categorical; otherwise columns are standardised and the model is "bge", so that the
+        result does not depend on units.
     prior
         "unknown-density", "erdos-renyi", "scale-free", "uniform" or a prior object. None: "erdos-renyi" for a named
         model, as in the paper, otherwise "unknown-density".

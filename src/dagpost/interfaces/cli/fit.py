@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 OVERRIDES = {
     "units": "--raw-units",
-    "model": "--model linear | additive | gp | mlp, --noise 0.1",
+    "model": "--model linear | additive | gp | mlp | bdeu, --noise 0.1",
     "noise": "--noise 0.1",
     "prior": "--prior erdos-renyi | scale-free | uniform",
     "method": "--method exact | dibs | …",
     "rows": "--interventions FILE_OR_COLUMN",
-    "columns": "leave them out of the table",
+    "columns": "--kinds NAME=KIND",
 }
 """Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
@@ -379,7 +379,7 @@ def exact(
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
-    """Compute the exact posterior, without sampling error: up to about 16 columns, models bge and linear.
+    """Compute the exact posterior, without sampling error: up to about 16 columns.
 
     Has the defaults of `dagpost fit` and writes the same files.
     """
