@@ -66,12 +66,27 @@ def asia():
     )  # fmt: skip
 
 
-@lru_cache(maxsize=1)
 def discrete_sachs():
-    """The protein network of the bnlearn repository (17 edges) on three levels, with tables from the bundled data.
+    """The protein network of the bnlearn repository, 17 edges and three levels: as pgmpy ships it, if it is there, else
+    with tables from the bundled data."""
+    try:
+        from pgmpy.utils import get_example_model
+    except ImportError:
+        return sachs_from_data()
+    model = get_example_model("sachs")
+    tables, parents = {}, {}
+    for name in model.nodes():
+        table = model.get_cpds(name)
+        parents[name] = tuple(table.variables[1:])
+        combinations = product(*(model.states[p] for p in parents[name]))
+        tables[name] = dict(zip(combinations, map(tuple, np.asarray(table.get_values()).T)))
+    return Network({name: tuple(model.states[name]) for name in model.nodes()}, parents, tables)
 
-    Every protein is cut at its terciles; the tables are the frequencies in the 7,466 rows, one row added to each cell.
-    """
+
+@lru_cache(maxsize=1)
+def sachs_from_data():
+    """The same network with tables from the bundled data: every protein is cut at its terciles; the tables are the
+    frequencies in the 7,466 rows, one row added to each cell."""
     data = dp.sachs()
     low, high = np.quantile(data.values, [1 / 3, 2 / 3], axis=0)
     codes = (data.values > low).astype(int) + (data.values > high)
