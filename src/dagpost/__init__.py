@@ -56,6 +56,8 @@ _HOMES = {
     "History": "inference.history",
     "Checkpoint": "inference.checkpoints",
     "Interrupted": "inference.checkpoints",
+    "Comparison": "comparison",
+    "compare": "comparison",
     "StructureLearner": "interfaces.libraries",
     "to_pgmpy": "interfaces.libraries",
     "write_report": "report",
@@ -78,6 +80,7 @@ __all__ = [
     "BGe",
     "Bootstrap",
     "Checkpoint",
+    "Comparison",
     "Curve",
     "Dataset",
     "Dibs",
@@ -105,6 +108,7 @@ __all__ = [
     "Uniform",
     "UnknownDensity",
     "__version__",
+    "compare",
     "data",
     "dibs",
     "exact",
@@ -127,6 +131,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dagpost import data, graphs, metrics, models, plot, priors
+    from dagpost.comparison import Comparison, compare
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.inference import dibs

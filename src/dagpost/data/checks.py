@@ -62,11 +62,14 @@ def kind_problems(data: Dataset, model: str, categories: bool = False, missing: 
         cells = int(data.is_missing.sum())
         what = columns_phrase(holes, "has missing values", "have missing values")
         problems.append(f"{what} ({cells} in all), and the model {model!r} needs all of them: {CURE_MISSING}")
-    if not problems:
-        return []
+    return [*problems, *constant_problems(data)] if problems else []
+
+
+def constant_problems(data: Dataset) -> list[str]:
+    """Return the problem of columns with one value where they are not intervened on, if there are any."""
     constant = constant_columns(data.values, ~data.intervened)
     first = np.nan_to_num(data.values[(~data.intervened & ~data.is_missing).argmax(axis=0), np.arange(data.nodes)])
-    return problems + describe_constant(first, data.names, constant, data.levels)
+    return describe_constant(first, data.names, constant, data.levels)
 
 
 def check_for_inference(data: Dataset) -> Dataset:

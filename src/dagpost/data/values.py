@@ -72,10 +72,13 @@ def columns_phrase(names: Sequence[object], singular: str, plural: str) -> str:
 
 def raise_problems(problems: Sequence[str]) -> None:
     """Raise one error that lists all problems; return if there are none."""
-    if len(problems) == 1:
-        raise InputError(problems[0])
     if problems:
-        raise InputError(f"{len(problems)} problems: " + "; ".join(problems))
+        raise problems_error(problems)
+
+
+def problems_error(problems: Sequence[str]) -> InputError:
+    """Return one error that lists all problems."""
+    return InputError(problems[0] if len(problems) == 1 else f"{len(problems)} problems: " + "; ".join(problems))
 
 
 def constant_columns(values: np.ndarray, free: np.ndarray | None = None) -> list[int]:

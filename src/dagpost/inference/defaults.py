@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from dagpost.data import Dataset, check_for_inference
-from dagpost.data.values import columns_phrase, list_names
+from dagpost.data.checks import constant_problems
+from dagpost.data.values import columns_phrase, list_names, problems_error
 from dagpost.errors import DataWarning, InputError, nearest, positive, printable
 from dagpost.models import MODELS, Model, as_model
 from dagpost.priors import GraphPrior, as_prior
@@ -135,12 +136,13 @@ def _model_for(data: Dataset, noise: float | None) -> str:
     if not numbers:
         return "bdeu"
     categories = [name for name, is_category in zip(data.names, data.is_categorical) if is_category]
-    raise InputError(
+    mixed = (
         f"{columns_phrase(categories, 'holds categories', 'hold categories')} and "
         f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both: leave one kind out (--drop NAME), "
         "cut numbers into intervals and call them categorical (--kinds NAME=categorical), or recode categories as "
         "numbers (--kinds NAME=continuous)"
     )
+    raise problems_error([mixed, *constant_problems(data)])
 
 
 def _binary_columns(data: Dataset) -> list[str]:

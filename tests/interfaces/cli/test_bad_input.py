@@ -50,7 +50,10 @@ TABLES = {
     "dependent columns": (changed(d=GOOD.a + GOOD.b), "is a linear combination of"),
     "one row": (GOOD[:1], r"1 row\(s\)"),
     "one column": (GOOD[["a"]], r"1 column \('a'\)"),
-    "one text": (changed(b="x"), r"column 'b' holds categories, .*--drop NAME.*; column 'b' is constant \(value 'x'\)"),
+    "one text": (
+        changed(b="x"),
+        r"2 problems: column 'b' holds categories.*--drop NAME.*; column 'b' is constant \(value 'x'\)",
+    ),
     "strings": (
         changed(b=[f"s{i}" for i in range(50)]),
         "column 'b', row 1 holds 's0', not a number: recode, leave out",

@@ -106,7 +106,10 @@ Columns = Annotated[
 ]
 Missing = Annotated[
     str | None,
-    typer.Option(help="drop: leave out rows with missing values [an error]", autocompletion=_words("drop")),
+    typer.Option(
+        help="drop: leave out rows with missing values; keep: leave them to the model [an error]",
+        autocompletion=_words("drop", "keep"),
+    ),
 ]
 Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
