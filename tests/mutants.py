@@ -25,7 +25,7 @@ MUTANTS = [
     ("models/counts.py", "table.size / combinations\n", "table.size\n", "models/test_bdeu.py"),
     ("models/counts.py", "combinations *= table.levels[parents[a]]", "combinations *= 2", "models/test_bdeu.py"),
     ("models/counts.py", "if free[u]:\n            totals", "if True:\n            totals", "models/test_bdeu.py"),
-    ("models/counts.py", "lgamma(alpha / r + cells[k * r + v]) - log_cell", "lgamma(alpha / r + cells[k * r + v])", "models/test_bdeu.py"),
+    ("models/counts.py", "out -= log_rising(", "out += 0 * log_rising(", "models/test_bdeu.py"),
     ("models/bdeu.py", "np.log1p(-rng.random((draws, *shape.shape))) / shape", "0.0", "models/test_bdeu.py"),
     ("models/bdeu.py", "np.cumprod(levels[:0:-1])[::-1]", "np.cumprod(levels[1:])", "models/test_bdeu.py"),
     ("posterior/tables.py", "cut[:, :, i] = False", "cut[:, i, :] = False", "models/test_bdeu.py"),

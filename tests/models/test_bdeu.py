@@ -272,6 +272,22 @@ def test_numbers_are_taken_as_categories_if_they_are_few_and_whole():
         dp.exact(wrong, "bdeu")
 
 
+def test_methods_that_need_more_say_so():
+    frame = asia().sample(100, seed=1)[["smoke", "bronc", "dysp"]]
+    for method in ("m-mc3", "g-mc3"):
+        with pytest.raises(InputError, match="samples parameters, which the model 'bdeu' integrates out: use 'mc3'"):
+            dp.fit(frame, "bdeu", method=method)
+    for kind in ("flip", "gumbel"):
+        with pytest.raises(InputError, match=r"the model 'bdeu' .*hard graphs"):
+            dp.fit(frame, "bdeu", method="dibs", estimator=dp.dibs.Estimator(kind))
+
+
+def test_prior_knowledge_holds():
+    frame = asia().sample(300, seed=1)[["smoke", "bronc", "dysp"]]
+    post = dp.exact(frame, knowledge={"forbidden": [["bronc", "smoke"], ["dysp", "bronc"]]})
+    assert post.edge_probabilities.loc["bronc", "smoke"] == 0 and post.edge_probabilities.loc["smoke", "bronc"] > 0.9
+
+
 def test_settings_are_checked():
     for settings, message in [
         ({"equivalent_sample_size": 0.0}, "equivalent_sample_size=0.0"),

@@ -26,6 +26,8 @@ from dagpost.data import Dataset
 
 BDEU, K2, BDS = 0, 1, 2
 """Priors of the tables."""
+SMALL = 12
+"""Counts below this have their gamma functions from sums of logarithms, which are shared within a family."""
 
 
 class CountTable(NamedTuple):
@@ -76,11 +78,13 @@ def plain_counts(fields: Any) -> CountTable:
 class CountScratch(NamedTuple):
     """Memory for counting the rows of a family."""
 
-    label: np.ndarray  # (u,) combination of the parents' levels, numbered as they occur
+    label: np.ndarray  # (u,) number of the combination of the parents' levels
     number: np.ndarray  # (u · most levels,) number of a refined combination; -1 between uses
     used: np.ndarray  # (u,) places of `number` in use
     cells: np.ndarray  # (u · most levels,) N_kl
     totals: np.ndarray  # (u,) N_k
+    logs: np.ndarray  # (2, SMALL) log Γ(alpha + n) - log Γ(alpha), for alpha_k and alpha_kl
+    known: np.ndarray  # (2,) how many of them are filled in
 
 
 @njit
@@ -92,22 +96,41 @@ def count_scratch(table):
         most = max(most, r)
     return CountScratch(
         np.empty(rows, np.int64), np.full(rows * most, -1, np.int64), np.empty(rows, np.int64),
-        np.empty(rows * most), np.empty(rows),
+        np.empty(rows * most), np.empty(rows), np.zeros((2, SMALL)), np.zeros(2, np.int64),
     )  # fmt: skip
+
+
+@njit(inline="always")
+def log_rising(scratch, which, alpha, log_alpha, count):
+    """Return `log Γ(alpha + count) - log Γ(alpha)` of a whole number; small ones are looked up."""
+    if count >= SMALL:
+        return lgamma(alpha + count) - log_alpha
+    n = int(count)
+    for k in range(scratch.known[which], n):
+        scratch.logs[which, k + 1] = scratch.logs[which, k] + np.log(alpha + k)
+    scratch.known[which] = max(scratch.known[which], n)
+    return scratch.logs[which, n]
 
 
 @njit
 def label_rows(table, free, parents, p, scratch):
-    """Write the combination of levels of the first p parents to `label`, for free rows; return how many occur."""
+    """Write the number of the combination of levels of the first p parents to `label`, for free rows; return a bound on
+    the numbers.
+
+    As long as there are no more combinations than rows all of them are numbered, then those that occur alone.
+    """
     label, number, used = scratch.label, scratch.number, scratch.used
     rows = label.shape[0]
-    occur = 0
-    for u in range(rows):
-        if free[u]:
-            label[u] = 0
-            occur = 1
+    label[:] = 0
+    occur, all_numbered = min(1, rows), True
     for a in range(p):
         codes, r = table.codes[parents[a]], table.levels[parents[a]]
+        all_numbered = all_numbered and occur * r <= rows
+        if all_numbered:
+            for u in range(rows):
+                label[u] = label[u] * r + codes[u]
+            occur *= r
+            continue
         occur = 0
         for u in range(rows):
             if free[u]:
@@ -141,15 +164,18 @@ def count_evidence(table, j, parents, p, scratch):
         for a in range(p):
             combinations *= table.levels[parents[a]]
     elif table.prior == BDS:
-        combinations = max(1.0, float(occur))
+        combinations = max(1.0, float((totals[:occur] > 0.0).sum()))
     alpha = float(r) if table.prior == K2 else table.size / combinations
     log_alpha, log_cell = lgamma(alpha), lgamma(alpha / r)
+    scratch.known[:] = 0
     out = 0.0
     for k in range(occur):
-        out += log_alpha - lgamma(alpha + totals[k])
+        if totals[k] == 0.0:
+            continue
+        out -= log_rising(scratch, 0, alpha, log_alpha, totals[k])
         for v in range(r):
             if cells[k * r + v] > 0.0:
-                out += lgamma(alpha / r + cells[k * r + v]) - log_cell
+                out += log_rising(scratch, 1, alpha / r, log_cell, cells[k * r + v])
     return out
 
 

@@ -223,6 +223,8 @@ def _independent_counts(x, y, occur, counting):
     statistic, freedom = 0.0, 0
     for k in range(occur):
         total = cells[k].sum()
+        if total == 0.0:
+            continue
         occur_x = occur_y = 0
         for b in range(size_y):
             occur_y += cells[k, :, b].sum() > 0
