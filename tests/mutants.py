@@ -22,6 +22,14 @@ ROOT = Path(__file__).parents[1]
 
 # (file, what is right, what is planted, tests that should notice)
 MUTANTS = [
+    ("models/counts.py", "table.size / combinations\n", "table.size\n", "models/test_bdeu.py"),
+    ("models/counts.py", "combinations *= table.levels[parents[a]]", "combinations *= 2", "models/test_bdeu.py"),
+    ("models/counts.py", "if free[u]:\n            totals", "if True:\n            totals", "models/test_bdeu.py"),
+    ("models/counts.py", "out -= log_rising(", "out += 0 * log_rising(", "models/test_bdeu.py"),
+    ("models/bdeu.py", "np.log1p(-rng.random((draws, *shape.shape))) / shape", "0.0", "models/test_bdeu.py"),
+    ("models/bdeu.py", "np.cumprod(levels[:0:-1])[::-1]", "np.cumprod(levels[1:])", "models/test_bdeu.py"),
+    ("posterior/tables.py", "cut[:, :, i] = False", "cut[:, i, :] = False", "models/test_bdeu.py"),
+    ("data/kinds.py", "key=_numbers_first)\n        present", "key=str)\n        present", "data/test_kinds.py"),
     ("models/bge.py", "weight = count * self.alpha_mu / (count + self.alpha_mu)", "weight = count * self.degrees(d) / (count + self.degrees(d))", "models/test_bge.py"),
     ("models/bge.py", "(self.degrees(d) - d - 1) / (self.alpha_mu + 1)", "(self.degrees(d) - d + 1) / (self.alpha_mu + 1)", "models/test_bge.py"),
     ("models/bge.py", "(self.degrees(d) - d + np.arange(d) + 1) / 2", "(self.degrees(d) - d + np.arange(d)) / 2", "models/test_bge.py"),

@@ -30,6 +30,7 @@ _HOMES = {
     "Uniform": "priors",
     "UnknownDensity": "priors",
     "Additive": "models",
+    "BDeu": "models",
     "BGe": "models",
     "GaussianProcess": "models",
     "LinearGaussian": "models",
@@ -55,6 +56,8 @@ _HOMES = {
     "History": "inference.history",
     "Checkpoint": "inference.checkpoints",
     "Interrupted": "inference.checkpoints",
+    "Comparison": "comparison",
+    "compare": "comparison",
     "StructureLearner": "interfaces.libraries",
     "to_pgmpy": "interfaces.libraries",
     "write_report": "report",
@@ -73,9 +76,11 @@ _MODULES = {
 __all__ = [
     "Additive",
     "Auto",
+    "BDeu",
     "BGe",
     "Bootstrap",
     "Checkpoint",
+    "Comparison",
     "Curve",
     "Dataset",
     "Dibs",
@@ -103,6 +108,7 @@ __all__ = [
     "Uniform",
     "UnknownDensity",
     "__version__",
+    "compare",
     "data",
     "dibs",
     "exact",
@@ -125,6 +131,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dagpost import data, graphs, metrics, models, plot, priors
+    from dagpost.comparison import Comparison, compare
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
     from dagpost.errors import InputError
     from dagpost.inference import dibs
@@ -139,7 +146,7 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
-    from dagpost.models import Additive, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
+    from dagpost.models import Additive, BDeu, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Curve, Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report

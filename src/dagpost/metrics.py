@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dagpost._util.numerics import log_sum_exp
-from dagpost.data import Dataset, as_dataset
+from dagpost.data import as_dataset
 from dagpost.errors import InputError
 from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
@@ -192,7 +193,7 @@ def negative_log_likelihood(post: Posterior, data: Any) -> float:
         if len(data) == 0:
             raise InputError("no data set to evaluate on")
         return float(np.mean([negative_log_likelihood(post, one) for one in data]))
-    data = aligned(as_dataset(data), post.names)
+    data = aligned(as_dataset(data), post)
     used = np.flatnonzero(post.weights > 0)
     theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
     return -float(post.weights[used] @ post.model.log_likelihoods(post.graphs[used], theta, data))
@@ -217,10 +218,10 @@ def log_predictive_density(post: Posterior, data: Any) -> float:
     float
         Larger is better.
     """
-    raw = aligned(as_dataset(data), post.names)
+    raw = aligned(as_dataset(data), post)
     scaling = post.scaling
     values = raw.values if scaling is None else (raw.values - scaling.mean) / scaling.scale
-    held_out, used = Dataset(values, post.names, raw.intervened), np.flatnonzero(post.weights > 0)
+    held_out, used = replace(raw, values=values, names=post.names), np.flatnonzero(post.weights > 0)
     graphs, log_weights = post.graphs[used], np.log(post.weights[used])
     if post.model.has_evidence and post.data is not None:
         log_densities = post.model.log_predictive_of(graphs, post.data, held_out)

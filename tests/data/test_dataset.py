@@ -92,7 +92,6 @@ def test_bad_values_are_named(values, message):
         ([1, "y", 3.0], "column 'when', row 2 holds 'y'"),
         (["1,5", "2,5", "3,5"], "decimal comma"),
         ([1.0, None, 2.0], "column 'when' has 1 missing value, the first in row 2"),
-        (pd.Categorical(["a", "b", "a"]), "categories"),
         ([1 + 1j, 2, 3], "complex"),
     ],
 )

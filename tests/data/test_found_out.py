@@ -118,7 +118,6 @@ def test_labels_elsewhere(tmp_path):
 @pytest.mark.parametrize(
     "first",
     [
-        ["a", "b"] * 15,
         [f"{x}" for x in VALUES[:29, 0]] + ["three"],
         ["<0.1"] + [f"<0.{i}" for i in range(2, 31)],
         [f"{i} mg" for i in range(1, 31)],
@@ -127,7 +126,7 @@ def test_labels_elsewhere(tmp_path):
 )
 def test_texts_that_are_no_row_names_are_refused(tmp_path, first):
     pd.concat([pd.DataFrame({"first": first}), FRAME], axis=1).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(InputError, match=r"column 'first', row .* holds '(a|three|<0.1|1 mg|1.000,5)', not a number"):
+    with pytest.raises(InputError, match=r"column 'first', row .* holds '(three|<0.1|1 mg|1.000,5)', not a number"):
         dp.read_table(tmp_path / "t.csv")
 
 
@@ -192,7 +191,7 @@ def test_bad_excel_files(tmp_path, monkeypatch):
     pd.DataFrame().to_excel(tmp_path / "empty.xlsx")
     with pytest.raises(InputError, match="the first sheet, 'Sheet1', is empty"):
         dp.read_table(tmp_path / "empty.xlsx")
-    FRAME.assign(b="x").to_excel(tmp_path / "text.xlsx", index=False)
+    FRAME.assign(b=["x", *FRAME.b[1:]]).to_excel(tmp_path / "text.xlsx", index=False)
     with pytest.raises(InputError, match=r"text\.xlsx: column 'b', row 1 holds 'x'"):
         dp.read_table(tmp_path / "text.xlsx")
     monkeypatch.setitem(sys.modules, "openpyxl", None)

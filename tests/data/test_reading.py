@@ -61,7 +61,7 @@ def test_values_survive_to_the_last_bit(tmp_path):
         ('a,b\n"1,5",2\n2.5,3\n', "column 'a', row 1 holds '1,5', a decimal comma"),
         ('a,b\n"1,234",2\n"2,345",3\n', "column 'a', row 1 holds '1,234', a decimal comma"),
         ("a;b\n1.234,5;2\n2.345,6;3\n", "column 'a', row 1 holds '1.234,5', not a number"),
-        ("a,b\n1,x\n", "column 'b', row 1 holds 'x'"),
+        ("a,b\n1,x\n2,3\n", "column 'b', row 1 holds 'x'"),
         ("a,b\n1,\n", "column 'b' has 1 missing value"),
         ("a,a\n1,2\n", "'a' stands for two columns"),
         ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2 is not UTF-16"),

@@ -1,6 +1,7 @@
 """What is assumed of a table that nobody described."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dagpost as dp
@@ -44,3 +45,40 @@ def test_settings():
     assert found.prior == dp.UnknownDensity(edges_per_node=(1.0,))
     with pytest.raises(InputError, match="go into the model object"):
         assume(DATA, dp.BGe(), noise=0.1)
+
+
+def categories(**columns):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"a": rng.choice(["x", "y"], 60), "b": rng.choice(["u", "v", "w"], 60)} | columns)
+
+
+def test_a_table_of_categories_gets_the_model_for_categories():
+    found = assume(dp.Dataset(categories()))
+    assert found.model == dp.BDeu() and found.data.scaling is None
+    assert "every column is categorical" in found.messages["model"] and "units" not in found.messages
+    post = dp.fit(categories(), progress=False)
+    assert post.model == dp.BDeu() and post.record.assumptions["model"] == found.messages["model"]
+    assert post.info["assumptions"]["model"] == found.messages["model"]
+
+
+def test_zeros_and_ones_are_categories_among_categories():
+    frame = categories(c=np.arange(60) % 2)
+    found = assume(dp.Dataset(frame))
+    assert found.model == dp.BDeu() and found.data.levels[2] == ("0", "1")
+    assert found.messages["columns"] == "0 and 1 taken as categories: 'c'"
+    only = assume(dp.Dataset((np.random.default_rng(0).random((60, 3)) < 0.5).astype(float)))
+    assert only.model == dp.BDeu() and only.data.is_categorical.all()
+    assert assume(dp.Dataset(only.data.values), "bge").model == dp.BGe()  # a named model is taken as it is
+
+
+def test_numbers_beside_categories_are_refused_by_name():
+    frame = categories(c=np.linspace(0, 1, 60), d=np.arange(60) % 2)
+    for run in (lambda: assume(dp.Dataset(frame)), lambda: dp.fit(frame), lambda: dp.StructureLearner().fit(frame)):
+        with pytest.raises(
+            InputError, match=r"columns 'a', 'b' hold categories and column 'c' numbers, and no model"
+        ) as e:
+            run()
+        assert "--kinds NAME=categorical" in str(e.value) and "'d'" not in str(e.value)
+    with pytest.raises(InputError, match="the model 'bdeu' takes categories alone"):
+        assume(dp.Dataset(frame), "bdeu")
+    assert assume(dp.Dataset(frame, kinds={"c": "categorical"})).model == dp.BDeu()

@@ -1,6 +1,9 @@
 """scikit-learn's own checks, and what the learner adds to them; the consensus graph as a pgmpy network."""
 
+import dataclasses
 import itertools
+import sys
+import types
 
 import networkx as nx
 import numpy as np
@@ -14,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dagpost as dp
 from dagpost.errors import InputError
+from tests.networks import asia
 
 SIM = dp.simulate(nodes=4, observations=200, seed=3, interventional_sets=0)
 FRAME = SIM.train.frame().set_axis(["raf", "mek", "erk", "akt"], axis=1)
@@ -106,6 +110,66 @@ def test_pgmpy():
             separated = nx.is_d_separator(graph, {one}, {other}, set(given))
             assert network.is_dconnected(one, other, observed=given) != separated
     assert set(dp.to_pgmpy(learner.posterior_).edges()) == set(graph.edges)
+
+
+@pytest.mark.oracle
+def test_pgmpy_network_of_categories():
+    """pgmpy's inference in the exported network gives the probabilities of the tables."""
+    pytest.importorskip("pgmpy")
+    from pgmpy.inference import VariableElimination
+
+    frame = asia().sample(1000, seed=3)[["smoke", "bronc", "dysp"]]
+    post = dp.exact(frame)
+    network = dp.to_pgmpy(post)
+    assert network.check_model()
+    for name in post.names:
+        table = post.probability_table(name)
+        cells = network.get_cpds(name).get_values()
+        np.testing.assert_allclose(cells, table.to_numpy().T, atol=1e-9)
+    found = VariableElimination(network).query(["dysp"]).values
+    np.testing.assert_allclose(found, frame.dysp.value_counts(normalize=True)[["no", "yes"]], atol=0.02)
+
+
+def test_the_network_of_categories_is_made_of_its_tables(monkeypatch):
+    """What is handed to pgmpy, whether it is installed or not."""
+
+    class Network:
+        def __init__(self):
+            self.cpds = {}
+
+        def add_nodes_from(self, nodes):
+            self.nodes = list(nodes)
+
+        def add_edges_from(self, edges):
+            self.edges = list(edges)
+
+        def add_cpds(self, cpd):
+            self.cpds[cpd[0]] = cpd
+
+    def table(variable, size, values, evidence=(), evidence_card=(), state_names=None):
+        assert values.shape == (size, np.prod(evidence_card, dtype=int)) and state_names[variable] == ["no", "yes"]
+        return variable, values, tuple(evidence)
+
+    for name, content in {
+        "pgmpy": {},
+        "pgmpy.base": {"DAG": Network},
+        "pgmpy.models": {"DiscreteBayesianNetwork": Network},
+        "pgmpy.factors": {},
+        "pgmpy.factors.discrete": {"TabularCPD": table},
+    }.items():
+        module = types.ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    sys.modules["pgmpy"].models = sys.modules["pgmpy.models"]
+    post = dp.exact(asia().sample(500, seed=3)[["smoke", "bronc", "dysp"]])
+    network = dp.to_pgmpy(post)
+    assert set(network.nodes) == set(post.names) and len(network.edges) == post.consensus_graph().sum() > 0
+    for name, values, parents in network.cpds.values():
+        table = post.probability_table(name)
+        assert parents == (tuple(table.index.names) if parents else ())
+        np.testing.assert_array_equal(values, table.to_numpy().T)
+    with pytest.raises(InputError, match="need the data"):
+        dp.to_pgmpy(dataclasses.replace(post, data=None))
 
 
 def test_without_pgmpy(monkeypatch):

@@ -379,3 +379,21 @@ def test_files_of_the_first_version_still_load(name, tmp_path):
     again = dp.load(post.save(tmp_path / "again.nc"))
     assert_same(post, again)
     assert again.record == post.record
+
+
+@pytest.mark.parametrize("name, graphs, joined", [("auto_default", 20, 0.968847), ("exact_linear", 30, None)])
+def test_files_written_before_kinds_of_columns_still_load(name, graphs, joined, tmp_path):
+    """Written by the version before columns had kinds, from this table of 60 rows."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(60, 3))
+    x[:, 1] += x[:, 0]
+    x[:, 2] -= 2 * x[:, 1]
+    post = dp.load(Path(__file__).parent / "version2" / f"{name}.nc")
+    assert len(post) == graphs and post.names == ("a", "b", "c") and post.record.provenance.rows == 60
+    assert post.record.provenance.kinds is None and post.levels == ((), (), ())
+    if joined is not None:
+        assert post.edge_marginals[0, 1] + post.edge_marginals[1, 0] == pytest.approx(joined, abs=1e-6)
+    assert post.with_data(dp.Dataset(x, ("a", "b", "c"))).data.observations == 60  # the hash is the same
+    again = dp.load(post.save(tmp_path / "again.nc"))
+    assert_same(post, again)
+    assert again.record == post.record

@@ -121,7 +121,7 @@ def try_lock(handle: int) -> bool:
     return True
 
 
-TABLE_KINDS = ".csv, .tsv, .xlsx or .parquet"
+TABLE_KINDS = ".csv, .tsv, .xlsx, .parquet or .feather"
 """Extensions of tables, in words."""
 
 

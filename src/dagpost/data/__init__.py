@@ -1,6 +1,6 @@
 """Data: the immutable Dataset, reading tables from disk, checks, and the bundled Sachs data."""
 
-from dagpost.data.checks import check_for_inference
+from dagpost.data.checks import check_for_inference, kind_problems
 from dagpost.data.dataset import Dataset, Scaling
 from dagpost.data.reading import read_table
 from dagpost.data.sachs import sachs, sachs_conditions, sachs_graph
@@ -11,6 +11,7 @@ __all__ = [
     "Scaling",
     "as_dataset",
     "check_for_inference",
+    "kind_problems",
     "read_conditions",
     "read_table",
     "sachs",

@@ -17,7 +17,9 @@ from scipy.linalg import lapack
 
 from dagpost.data.dataset import Dataset
 from dagpost.data.values import (
+    CURE_MISSING,
     DEPENDENT,
+    columns_phrase,
     constant_columns,
     describe_constant,
     describe_duplicates,
@@ -32,11 +34,50 @@ NEARLY_CONSTANT = 1e-7
 all digits to the offset."""
 
 
+CURE_CATEGORIES = (
+    "use --model bdeu if all columns are categorical, leave them out (--drop NAME), or recode them as numbers and call "
+    "them continuous (--kinds NAME=continuous)"
+)
+
+
+def kind_problems(data: Dataset, model: str, categories: bool = False, missing: bool = False) -> list[str]:
+    """Return what a model for numbers cannot take: categorical columns, and missing cells.
+
+    Parameters
+    ----------
+    data
+        The table.
+    model
+        Name of the model.
+    categories, missing
+        Whether the model takes categorical columns, and missing cells.
+    """
+    problems = []
+    names = [name for name, is_category in zip(data.names, data.is_categorical) if is_category]
+    if names and not categories:
+        what = columns_phrase(names, "holds categories", "hold categories")
+        problems.append(f"{what}, and the model {model!r} takes numbers alone: {CURE_CATEGORIES}")
+    holes = [name for name, column in zip(data.names, data.is_missing.T) if column.any()]
+    if holes and not missing:
+        cells = int(data.is_missing.sum())
+        what = columns_phrase(holes, "has missing values", "have missing values")
+        problems.append(f"{what} ({cells} in all), and the model {model!r} needs all of them: {CURE_MISSING}")
+    return [*problems, *constant_problems(data)] if problems else []
+
+
+def constant_problems(data: Dataset) -> list[str]:
+    """Return the problem of columns with one value where they are not intervened on, if there are any."""
+    constant = constant_columns(data.values, ~data.intervened)
+    first = np.nan_to_num(data.values[(~data.intervened & ~data.is_missing).argmax(axis=0), np.arange(data.nodes)])
+    return describe_constant(first, data.names, constant, data.levels)
+
+
 def check_for_inference(data: Dataset) -> Dataset:
     """Check that the data are suitable for structure learning.
 
     Constant, nearly constant, duplicated and linearly dependent columns are problems; one error lists them all and
-    names the columns. Fewer rows than columns, and very different scales, are warnings.
+    names the columns. Fewer rows than columns, very different scales, and categorical columns that repeat each other
+    are warnings.
 
     Parameters
     ----------
@@ -58,8 +99,11 @@ def check_for_inference(data: Dataset) -> Dataset:
     large = _too_large(data)
     fixed, described = _without_variation(data, large)
     usable = [j for j in range(d) if j not in large and j not in fixed]
-    raise_problems([*large.values(), *described, *_dependence(data, usable)])
+    numbers, categories = ([j for j in usable if data.is_categorical[j] == kind] for kind in (False, True))
+    raise_problems([*large.values(), *described, *_dependence(data, numbers)])
     _warn_of_scales(data)
+    for text in describe_duplicates([data.names[j] for j in categories], duplicate_columns(data.values[:, categories])):
+        warnings.warn(text, DataWarning, stacklevel=3)
     if n < d:
         warnings.warn(
             f"{n} rows for {d} columns: the posterior will be wide and depend strongly on the priors",
@@ -85,7 +129,7 @@ def _without_variation(data: Dataset, skipped: Mapping[int, str]) -> tuple[set[i
     free = ~data.intervened
     constant = [j for j in constant_columns(data.values, free) if j not in skipped]
     value = data.values[free.argmax(axis=0), np.arange(data.nodes)]
-    problems = describe_constant(value, data.names, constant)
+    problems = describe_constant(value, data.names, constant, data.levels)
     fixed = set(constant)
     for j, name in enumerate(data.names):
         if j in fixed or j in skipped:
@@ -120,7 +164,10 @@ def _variation_problem(values: np.ndarray, shown: str) -> str | None:
 def _warn_of_scales(data: Dataset) -> None:
     """Warn of columns with very different scales."""
     free = ~data.intervened
+    if data.is_categorical.all():
+        return
     deviations = np.array([data.values[free[:, j], j].std() for j in range(data.nodes)])
+    deviations[data.is_categorical] = np.median(deviations[~data.is_categorical])
     small, large = int(deviations.argmin()), int(deviations.argmax())
     if deviations[large] > 1e6 * deviations[small]:
         warnings.warn(

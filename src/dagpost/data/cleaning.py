@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset
-from dagpost.data.values import constant_columns, duplicate_columns, is_number, list_names
+from dagpost.data.kinds import parse_kinds
+from dagpost.data.values import MEASUREMENT, constant_columns, duplicate_columns, is_number, list_names
 from dagpost.errors import DataWarning, InputError, nearest, printable
 
 COUNTERS = ("id", "index", "row")
@@ -19,9 +20,6 @@ COUNTERS = ("id", "index", "row")
 
 CONSTANT, DUPLICATE = "constant", "duplicate"
 """Words that drop all columns of a kind, unless a column has that name."""
-
-MEASUREMENT = re.compile(r"[<>~≤≥=\s]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+)?\s*(%|\s\S{1,8})?")
-"""Texts that mean a number, such as "1.234,5", "<0.1" and "12 mg": a column with any of them does not name rows."""
 
 
 def find_labels(frame: pd.DataFrame, keep: Collection[str] = ()) -> dict[int, str]:
@@ -94,6 +92,7 @@ def as_cleaned(
     missing: str | None = None,
     notes: Sequence[str] = (),
     left_out: Collection[str] = (),
+    kinds: Any = None,
 ) -> Dataset:
     """Return a frame as a `Dataset`, without the columns and rows to be dropped.
 
@@ -109,15 +108,19 @@ def as_cleaned(
         Notes from reading the table.
     left_out
         Names of columns that reading has left out already, which may be dropped again.
+    kinds
+        Kinds of columns, as in `dagpost.read_table`.
     """
-    names, kinds = _parse_drop(drop, [str(name) for name in frame.columns], left_out)
-    if missing not in (None, "error", "drop"):
-        raise InputError(f'missing={missing!r}: give "drop", or leave it out to be told of missing values')
+    columns = [str(name) for name in frame.columns]
+    wanted = parse_kinds(kinds, columns, [*left_out])
+    names, redundant = _parse_drop(drop, columns, left_out)
+    if missing not in (None, "error", "drop", "keep"):
+        raise InputError(f'missing={missing!r}: give "drop" or "keep", or leave it out to be told of missing values')
     notes = list(notes)
     gone = {j for j, name in enumerate(frame.columns) if str(name) in names}
     if gone:
         notes.append(f"dropped {_columns(frame, gone)}, as asked")
-    if CONSTANT in kinds:
+    if CONSTANT in redundant:
         constant = {j for j in range(frame.shape[1]) if j not in gone and frame.iloc[:, j].nunique(dropna=True) < 2}
         if constant:
             notes.append(f"dropped {_columns(frame, constant)}: constant or empty")
@@ -131,8 +134,10 @@ def as_cleaned(
         rows = ~frame.isna().any(axis=1).to_numpy()
         notes += _missing_notes(frame, rows)
     mask = None if mask is None else mask[rows][:, kept]
-    data = Dataset(frame[rows], intervened=mask, notes=tuple(notes))  # type: ignore[arg-type]
-    return without_redundant(data, kinds)
+    of_kept = {name: kind for name, kind in wanted.items() if name in {str(name) for name in frame.columns}}
+    how = "keep" if missing == "keep" else "error"
+    data = Dataset(frame[rows], intervened=mask, notes=tuple(notes), kinds=of_kept, missing=how)  # type: ignore
+    return without_redundant(data, redundant)
 
 
 def drop_from(data: Dataset, drop: str | Sequence[str] | None) -> Dataset:

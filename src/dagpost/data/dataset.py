@@ -1,23 +1,33 @@
-"""`Dataset`: an immutable table of numbers with column names and a record of interventions.
+"""`Dataset`: an immutable table of numbers and categories with column names and a record of interventions.
 
-Names and values are checked once, when the dataset is created; names are never altered. Interventions are a mask, or
-names of targets for each row, which become one.
+Names and values are checked once, when the dataset is created; names are never altered.
 """
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from dagpost.data.values import frame_values, numeric_matrix, raise_problems, value_problems
-from dagpost.errors import InputError, nearest, printable
+from dagpost.data.kinds import (
+    CATEGORICAL,
+    CONTINUOUS,
+    Levels,
+    frame_columns,
+    level_name,
+    numbers_of,
+    parse_kinds,
+    recode,
+)
+from dagpost.data.targets import intervention_mask
+from dagpost.data.values import as_matrix, list_names, raise_problems, value_problems
+from dagpost.errors import InputError, printable
 from dagpost.typing import Mask
 
 UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -88,12 +98,13 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Immutable table of numbers with column names and a record of interventions.
+    """Immutable table of numbers and categories with column names and a record of interventions.
 
     Parameters
     ----------
     values
-        Table of n rows and d columns: a pandas frame, an array or nested lists. Stored as a read-only float64 copy.
+        Table of n rows and d columns: a pandas frame, an array or nested lists. Stored as a read-only float64 copy, in
+        which categorical columns are codes 0, 1, … of their levels.
     names
         Names of the columns; by default those of the frame, or x0, x1, …
     intervened
@@ -104,11 +115,21 @@ class Dataset:
     notes
         What reading the table found out or left out, one line each, such as "separated by semicolons". `dagpost.fit`
         records them under the assumption "table"; they are not part of the fingerprint.
+    kinds
+        "continuous" or "categorical" by name of column, where it is not what the cells say (numbers are continuous,
+        words are categorical); a list of levels stands for a categorical column with these, in this order. Stored as
+        one kind for each column.
+    levels
+        Names of the categories of each column, () for a continuous one. Given, they say that `values` are codes.
+    missing
+        "keep" to accept missing cells, which are NaN in `values`; by default they are an error.
 
     Examples
     --------
     >>> Dataset([[1.0, 2.0], [3.0, 5.0]], names=["a", "b"])
     Dataset(2 rows, 2 columns: a, b)
+    >>> Dataset([["no"], ["yes"], ["no"]], names=["smoker"]).levels
+    (('no', 'yes'),)
     """
 
     values: Any
@@ -116,20 +137,33 @@ class Dataset:
     intervened: Mask = field(default=None)  # type: ignore[assignment]
     scaling: Scaling | None = None
     notes: tuple[str, ...] = ()
+    kinds: Any = None
+    levels: tuple[Levels, ...] = ()
+    missing: Literal["error", "keep"] = "error"
 
     def __post_init__(self):
         names = () if self.names is None else self.names if isinstance(self.names, str) else tuple(self.names)
+        table = self.values if isinstance(self.values, pd.DataFrame) else as_matrix(self.values)
         if isinstance(self.values, pd.DataFrame):
             names = names or _column_names(self.values)
-            values, faults = frame_values(self.values)
-        else:
-            values, faults = numeric_matrix(self.values)
-        if values.shape[1] == 0:
+        d = table.shape[1]
+        if d == 0:
             raise InputError("the table has no columns")
-        names = _as_texts(names or [f"x{j}" for j in range(values.shape[1])], values.shape[1])
-        raise_problems(_name_problems(names) + value_problems(values, names, faults))
-        intervened = intervention_mask(self.intervened, values.shape, names)
-        checked = {"values": values, "names": names, "intervened": intervened, "notes": tuple(self.notes)}
+        names = _as_texts(names or [f"x{j}" for j in range(d)], d)
+        levels, faults = tuple(tuple(one) for one in self.levels) or ((),) * d, {}
+        wanted = parse_kinds(self.kinds, names) if isinstance(self.kinds, Mapping) else {}
+        if isinstance(table, pd.DataFrame) or wanted:
+            table = table if isinstance(table, pd.DataFrame) else pd.DataFrame(table)
+            places = {names.index(name): kind for name, kind in wanted.items()}
+            table, faults, levels = frame_columns(table, places)
+        keep = self.missing == "keep"
+        raise_problems(_name_problems(names) + value_problems(table, names, faults, levels, keep))
+        intervened = intervention_mask(self.intervened, table.shape, names)
+        kinds = tuple(CATEGORICAL if one else CONTINUOUS for one in levels)
+        checked = {
+            "values": table, "names": names, "intervened": intervened, "notes": tuple(self.notes), "kinds": kinds,
+            "levels": levels,
+        }  # fmt: skip
         for name, value in checked.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
@@ -152,8 +186,90 @@ class Dataset:
         return f"Dataset({self.observations} rows, {self.nodes} columns: {shown}{extra}{scaled})"
 
     def frame(self) -> pd.DataFrame:
-        """Return the values as a labelled table."""
-        return pd.DataFrame(self.values, columns=list(self.names))
+        """Return the values as a labelled table, categories by their levels."""
+        if not self.is_categorical.any():
+            return pd.DataFrame(self.values, columns=list(self.names))
+        columns = [
+            pd.Categorical.from_codes(np.nan_to_num(column, nan=-1).astype(np.int64), list(levels))  # type: ignore
+            if levels
+            else column
+            for column, levels in zip(self.values.T, self.levels)
+        ]
+        return pd.DataFrame(dict(enumerate(columns))).set_axis(list(self.names), axis=1)
+
+    # ---- kinds of columns
+
+    @cached_property
+    def is_categorical(self) -> np.ndarray:
+        """Whether each column is categorical."""
+        return np.array([kind == CATEGORICAL for kind in self.kinds])
+
+    @cached_property
+    def is_missing(self) -> np.ndarray:
+        """Mask of missing cells, of shape (n, d)."""
+        return np.isnan(self.values)
+
+    def column_lines(self) -> list[str]:
+        """Return one line about each column: its kind, its range or levels, and missing cells.
+
+        >>> Dataset([[1.5, "no"], [2.0, "yes"], [4.0, "no"]], names=["dose", "smoker"]).column_lines()
+        ["'dose': continuous, 1.5 to 4", "'smoker': categorical, 2 levels ('no', 'yes')"]
+        """
+        lines = []
+        for name, column, levels, missing in zip(self.names, self.raw().values.T, self.levels, self.is_missing.T):
+            if levels:
+                what = f"categorical, {len(levels)} level{'s' * (len(levels) > 1)} ({list_names(levels, shown=5)})"
+            else:
+                known = column[~missing]
+                what = "continuous" + (f", {known.min():.4g} to {known.max():.4g}" if len(known) else "")
+            count = int(missing.sum())
+            lines.append(f"'{printable(name)}': {what}" + (f", {count} missing" if count else ""))
+        return lines
+
+    def with_kinds(self, kinds: Any) -> Dataset:
+        """Return the same data with columns of other kinds.
+
+        Parameters
+        ----------
+        kinds
+            As in `Dataset`, or the path of a TOML file.
+        """
+        values, levels = self.raw().values.copy(), list(self.levels)
+        wanted = parse_kinds(kinds, self.names)
+        for j, name in enumerate(self.names):
+            if name not in wanted:
+                continue
+            if wanted[name] == CONTINUOUS:
+                values[:, j] = numbers_of(values[:, j], levels[j], name) if levels[j] else values[:, j]
+                levels[j] = ()
+            elif not (wanted[name] == CATEGORICAL and levels[j]):
+                own = levels[j] or tuple(level_name(value) for value in np.unique(values[~self.is_missing[:, j], j]))
+                new = own if isinstance(wanted[name], str) else tuple(level_name(level) for level in wanted[name])
+                values[:, j] = recode(values[:, j], levels[j], new, name)
+                levels[j] = new
+        if self.scaling is not None and tuple(levels) != self.levels:
+            raise InputError("the data are standardised: say kinds of columns before standardising")
+        return self if tuple(levels) == self.levels else replace(self, values=values, levels=tuple(levels))
+
+    def with_levels(self, levels: Sequence[Levels]) -> Dataset:
+        """Return the same data in terms of the levels of another table with these columns.
+
+        Parameters
+        ----------
+        levels
+            Levels of each column. A value that is none of them is an error.
+        """
+        if tuple(levels) == self.levels:
+            return self
+        values = self.values.copy()
+        for j, name in enumerate(self.names):
+            if levels[j]:
+                values[:, j] = recode(values[:, j], self.levels[j], levels[j], name)
+            elif self.levels[j]:
+                values[:, j] = numbers_of(values[:, j], self.levels[j], name)
+        return replace(self, values=values, levels=tuple(levels))
+
+    # ---- units, rows and columns
 
     def rounded(self) -> Dataset:
         """Return the data with values rounded to 24 binary places.
@@ -167,6 +283,11 @@ class Dataset:
         """Return the data with every column at mean 0 and standard deviation 1; recorded in `scaling`."""
         if self.observations == 0:
             raise InputError("the table has no rows: it cannot be standardised")
+        if self.is_categorical.any() or self.is_missing.any():
+            culprit = self.names[int((self.is_categorical | self.is_missing.any(axis=0)).argmax())]
+            raise InputError(
+                f"column '{printable(culprit)}' has categories or missing cells: it cannot be standardised"
+            )
         mean = self.values.mean(axis=0)
         scale = self.values.std(axis=0)
         for name, s, largest in zip(self.names, scale, np.abs(self.values).max(axis=0, initial=0.0)):
@@ -195,7 +316,8 @@ class Dataset:
         return replace(self, values=self.values[selection], intervened=self.intervened[selection])
 
     def followed_by(self, other: Dataset) -> Dataset:
-        """Return these rows and then those of another data set with the same columns and units."""
+        """Return these rows and then those of another data set with the same columns, units and levels."""
+        other = other.with_levels(self.levels)
         values, intervened = (np.concatenate(pair) for pair in zip(*((a.values, a.intervened) for a in (self, other))))
         return replace(self, values=values, intervened=intervened)
 
@@ -203,7 +325,10 @@ class Dataset:
         """Return the named columns, in that order."""
         order = [self.names.index(name) for name in names]
         scaling = None if self.scaling is None else Scaling(self.scaling.mean[order], self.scaling.scale[order])
-        return Dataset(self.values[:, order], tuple(names), self.intervened[:, order], scaling, self.notes)
+        return replace(
+            self, values=self.values[:, order], names=tuple(names), intervened=self.intervened[:, order],
+            scaling=scaling, levels=tuple(self.levels[j] for j in order),
+        )  # fmt: skip
 
     def with_interventions(self, mask: Any) -> Dataset:
         """Return the same values with another record of interventions.
@@ -217,8 +342,10 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of names, values and interventions: equal for equal data."""
+        """SHA-256 of names, values, levels and interventions: equal for equal data."""
         digest = hashlib.sha256(repr((self.values.shape, self.names)).encode())
+        if self.is_categorical.any():  # numbers alone have the hash of versions that knew nothing else
+            digest.update(repr(self.levels).encode())
         for array in (self.values, self.intervened):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -239,103 +366,3 @@ def _column_names(frame: pd.DataFrame) -> list[object]:
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError("the table has several header rows: join them into one name for each column")
     return list(frame.columns)
-
-
-def intervention_mask(mask: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> np.ndarray:
-    """Return the boolean intervention mask, from a mask, target names or None."""
-    if mask is None:
-        return np.zeros(shape, dtype=np.bool_)
-    if are_targets(mask):
-        return target_mask(mask, names, shape[0])
-    if isinstance(mask, pd.DataFrame):
-        unknown = [str(c) for c in mask.columns if str(c) not in names]
-        if unknown:
-            raise InputError(f"the intervention mask names an unknown column: {nearest(unknown[0], names)}")
-        mask = mask.rename(columns=str).reindex(columns=list(names), fill_value=False)
-    array = np.asarray(mask)
-    if array.shape != shape:
-        raise InputError(
-            f"the intervention mask has shape {array.shape}, the data {shape}: give one entry for each value"
-        )
-    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
-        raise InputError("the intervention mask holds something other than True/False or 0/1")
-    return np.array(array, dtype=np.bool_)
-
-
-SEPARATOR = ";"
-"""Separates several targets in one entry."""
-
-NO_TARGET = ("", "none", "no", "-", "observational")
-"""Entries that mean "no intervention", unless a column has that name; a missing entry means the same."""
-
-
-def are_targets(interventions: Any) -> bool:
-    """Return whether these are names of targets, one entry per row, rather than a mask of 0 and 1."""
-    if isinstance(interventions, pd.Series):
-        return True
-    if isinstance(interventions, np.ndarray):
-        return interventions.ndim == 1 and (interventions.dtype.kind in "OUST" or bool(pd.isna(interventions).all()))
-    if not isinstance(interventions, Sequence) or isinstance(interventions, str | bytes):
-        return False
-    return all(_is_missing(entry) or _is_names(entry) for entry in interventions)
-
-
-def _is_missing(entry: Any) -> bool:
-    """Return whether the entry is None, NA or NaN."""
-    return entry is None or entry is pd.NA or (isinstance(entry, float | np.floating) and np.isnan(entry))
-
-
-def _is_names(entry: Any) -> bool:
-    """Return whether the entry is a name or a collection of names."""
-    if isinstance(entry, str):
-        return True
-    return isinstance(entry, list | tuple | set | frozenset) and all(isinstance(name, str) for name in entry)
-
-
-def target_mask(targets: Iterable[Any], names: tuple[str, ...], rows: int) -> Mask:
-    """Return the intervention mask from one entry per row: a name, several joined by ";" or in a list, or nothing.
-
-    >>> target_mask(["a", "", "a;b", None], ("a", "b"), 4).astype(int).tolist()
-    [[1, 0], [0, 0], [1, 1], [0, 0]]
-    """
-    entries = list(targets)
-    if len(entries) != rows:
-        raise InputError(f"{len(entries)} intervention targets for {rows} rows: give one entry for each row")
-    mask = np.zeros((rows, len(names)), dtype=np.bool_)
-    known: dict[Any, list[int]] = {}
-    for row, entry in enumerate(entries):
-        if _is_missing(entry) or (isinstance(entry, str) and entry.strip().lower() in NO_TARGET and entry not in names):
-            continue
-        key = entry if isinstance(entry, str) else tuple(entry) if _is_names(entry) else None
-        if key is None:
-            raise InputError(
-                f"the intervention target in row {row + 1} is {printable(repr(entry)):.40}: give the name of a column"
-            )
-        if key not in known:
-            known[key] = _positions(key, names, row)
-        mask[row, known[key]] = True
-    return mask
-
-
-def _positions(entry: str | tuple[str, ...], names: tuple[str, ...], row: int) -> list[int]:
-    """Return the column indices of the targets in one entry."""
-    if isinstance(entry, str):
-        # a column name may contain the separator
-        entry = (entry,) if entry.strip() in names else tuple(entry.split(SEPARATOR))
-    targets = [part if part in names else part.strip() for part in entry]
-    for name in targets:
-        if name and name not in names:
-            raise InputError(
-                f"row {row + 1} was intervened on at '{printable(name)}', which is not a column: {nearest(name, names)}"
-            )
-    return [names.index(name) for name in targets if name]
-
-
-def split_targets(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Series]:
-    """Return the frame without the column that holds the targets, and that column."""
-    texts = [str(name) for name in frame.columns]
-    if texts.count(column) != 1:
-        what = f"unknown: {nearest(column, texts)}" if column not in texts else "there twice: rename one"
-        raise InputError(f"the column of intervention targets, '{printable(column)}', is {what}")
-    place = texts.index(column)
-    return frame.drop(columns=frame.columns[place]), frame.iloc[:, place]

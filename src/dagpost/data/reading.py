@@ -1,4 +1,4 @@
-"""Read tables from disk: CSV, TSV, Excel and Parquet; text may be gzip-compressed. Errors name file and line."""
+"""Read tables from disk: CSV, TSV, Excel, Parquet, Feather; text may be gzip-compressed. Errors name file and line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -28,6 +28,7 @@ from dagpost.data.formats import (
     read_bytes,
     split_rows,
 )
+from dagpost.data.kinds import read_kinds
 from dagpost.data.values import is_number
 from dagpost.errors import InputError, TableWarning, printable
 
@@ -76,8 +77,9 @@ def read_table(
     header: bool | None = None,
     drop: str | Sequence[str] | None = None,
     missing: str | None = None,
+    kinds: Any = None,
 ) -> Dataset:
-    """Read a CSV, TSV, Excel or Parquet file whose first row names the columns.
+    """Read a CSV, TSV, Excel, Parquet or Feather file with named columns.
 
     Separator, decimal sign and encoding are found out. A first column that counts the rows or holds sample names is
     left out, and so is one named "id" or "index" that counts the rows. `Dataset.notes` says what was done.
@@ -85,7 +87,7 @@ def read_table(
     Parameters
     ----------
     path
-        Path of a .csv, .tsv, .txt, .xlsx (first sheet) or .parquet file; text may be gzip-compressed (.gz).
+        Path of a .csv, .tsv, .txt, .xlsx (first sheet), .parquet or .feather file; text may be gzip-compressed (.gz).
     largest_bytes
         Largest accepted size after decompression; default 2 GiB.
     sep
@@ -101,12 +103,17 @@ def read_table(
         Columns to leave out: names, "constant" for columns with one value, "duplicate" for columns that repeat an
         earlier one, equal or up to scale and offset.
     missing
-        "drop" to leave out rows with missing values; by default they are an error.
+        "drop" to leave out rows with missing values, "keep" to keep them for a model that accepts them; by default
+        they are an error.
+    kinds
+        "continuous" or "categorical" by name of column, or the levels of a categorical column in their order, such as
+        `{"group": "categorical", "dose": ["low", "high"]}`; or the path of a TOML file with such lines. By default
+        numbers are continuous, and words that are not measurements, dates or names of rows are categorical.
 
     Returns
     -------
     Dataset
-        The table, with every column numeric.
+        The table; `Dataset.column_lines` says what each column is taken as.
 
     Examples
     --------
@@ -120,8 +127,12 @@ def read_table(
     >>> data.notes
     ('columns separated by semicolons', 'numbers with a decimal comma')
     """
-    table = read_frame(path, TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header), largest_bytes)
-    return with_file_name(path, lambda: as_cleaned(table.frame, None, drop, missing, table.notes, table.left_out))
+    kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
+    text_format = TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header)
+    table = read_frame(path, text_format, largest_bytes, keep=[*map(str, kinds or ())])
+    return with_file_name(
+        path, lambda: as_cleaned(table.frame, None, drop, missing, table.notes, table.left_out, kinds)
+    )
 
 
 def with_file_name(path: str | os.PathLike[str], read: Callable[[], T]) -> T:
@@ -155,8 +166,8 @@ def read_frame(
     file, shown = existing_file(path, "table", TABLE_KINDS)
     suffixes = [s.lower() for s in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else (suffixes or [""])[-1]
-    if kind == ".parquet":
-        table = Table(_read_parquet(file, shown, largest_bytes))
+    if kind in (".parquet", ".feather"):
+        table = Table(_read_arrow(file, kind, shown, largest_bytes))
     elif kind in (".xlsx", ".xlsm"):
         text, notes = _read_excel(file, shown, largest_bytes)
         table = _parse(text, "\t", replace(text_format, sep="\t"), shown)
@@ -265,16 +276,27 @@ def _read_body(body: str, separator: str, width: int, decimal: str, shown: str) 
     return frame
 
 
-def _read_parquet(file: Path, shown: str, largest: int) -> pd.DataFrame:
-    """Return a Parquet table as a frame; its size is checked before reading."""
-    from pyarrow.parquet import ParquetFile
-
+def _read_arrow(file: Path, kind: str, shown: str, largest: int) -> pd.DataFrame:
+    """Return a Parquet or Feather table as a frame; its size is checked before reading."""
+    what = kind.removeprefix(".").capitalize()
     try:
-        shape = ParquetFile(file).metadata
-        if 8 * shape.num_rows * shape.num_columns <= largest:
-            return pd.read_parquet(file)
+        from pyarrow.ipc import open_file
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise InputError(f"{shown}: reading {what} files needs pyarrow: pip install pyarrow") from None
+    try:
+        if kind == ".parquet":
+            shape = ParquetFile(file).metadata
+            if 8 * shape.num_rows * shape.num_columns <= largest:
+                return pd.read_parquet(file)
+        else:
+            with open_file(str(file)) as stream:
+                rows = sum(stream.get_batch(k).num_rows for k in range(stream.num_record_batches))
+                columns = len(stream.schema)
+            if 8 * rows * columns <= largest:
+                return pd.read_feather(file)
     except Exception as error:
-        raise InputError(f"{shown}: not a readable Parquet file ({type(error).__name__})") from None
+        raise InputError(f"{shown}: not a readable {what} file ({type(error).__name__})") from None
     raise InputError(f"{shown}: more than {largest / 2**30:.3g} GiB of numbers: too large, drop columns or rows")
 
 

@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
-from dagpost.data.dataset import Dataset, check_names, intervention_mask, split_targets, target_mask
+from dagpost.data.dataset import Dataset, check_names
 from dagpost.data.formats import TextFormat
+from dagpost.data.kinds import merged_levels, read_kinds
 from dagpost.data.reading import read_frame, with_file_name
-from dagpost.data.values import numeric_matrix
+from dagpost.data.targets import intervention_mask, split_targets, target_mask
+from dagpost.data.values import as_matrix
 from dagpost.errors import InputError, nearest, printable
 
 
@@ -30,6 +32,7 @@ def as_dataset(
     header: bool | None = None,
     drop: str | Sequence[str] | None = None,
     missing: str | None = None,
+    kinds: Any = None,
 ) -> Dataset:
     """Return the data as a `Dataset`.
 
@@ -48,6 +51,8 @@ def as_dataset(
         Format of a text file, as in `read_table`.
     drop, missing
         Columns and rows to leave out, as in `read_table`.
+    kinds
+        Kinds of columns, as in `read_table`.
 
     Returns
     -------
@@ -58,11 +63,12 @@ def as_dataset(
     if not isinstance(data, str | os.PathLike):
         for option in text_format.given:
             raise InputError(f"{option} is an option for files: leave it out for data in memory")
-        return _convert(data, names, interventions, drop, missing)
+        return _convert(data, names, interventions, drop, missing, kinds)
     column = (str(interventions),) if isinstance(interventions, str | os.PathLike) else ()
-    table = read_frame(data, text_format, keep=column)
+    kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
+    table = read_frame(data, text_format, keep=(*column, *map(str, kinds or ())))
     return with_file_name(
-        data, lambda: _convert(table.frame, names, interventions, drop, missing, table.notes, table.left_out)
+        data, lambda: _convert(table.frame, names, interventions, drop, missing, kinds, table.notes, table.left_out)
     )
 
 
@@ -72,6 +78,7 @@ def _convert(
     interventions: Any,
     drop: str | Sequence[str] | None,
     missing: str | None,
+    kinds: Any = None,
     notes: Sequence[str] = (),
     left_out: Collection[str] = (),
 ) -> Dataset:
@@ -80,21 +87,20 @@ def _convert(
         data, interventions = resolve_interventions(data, interventions)
     if isinstance(data, Dataset):
         data = data if names is None else replace(data, names=check_names(names, data.nodes))
+        data = data if kinds is None else data.with_kinds(kinds)
         return drop_from(data if interventions is None else data.with_interventions(interventions), drop)
     if not isinstance(data, pd.DataFrame):
-        if drop is None and missing is None:
+        if drop is None and missing is None and kinds is None:
             data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
             return data if interventions is None else data.with_interventions(interventions)
-        values, faults = numeric_matrix(data)
-        if faults:
-            values = np.asarray(data, dtype=object)
-        data = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
+        data = pd.DataFrame(as_matrix(data))
+        data = data.set_axis([f"x{j}" for j in range(data.shape[1])], axis=1)
     if names is not None:
         data = data.set_axis(list(check_names(names, data.shape[1])), axis=1)
     mask = None
     if interventions is not None:
         mask = intervention_mask(interventions, data.shape, tuple(str(name) for name in data.columns))
-    return as_cleaned(data, mask, drop, missing, notes, left_out)
+    return as_cleaned(data, mask, drop, missing, notes, left_out, kinds)
 
 
 def resolve_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[Any, Any]:
@@ -123,6 +129,7 @@ def read_conditions(
     header: bool | None = None,
     drop: str | Sequence[str] | None = None,
     missing: str | None = None,
+    kinds: Any = None,
 ) -> Dataset:
     """Combine one table per experimental condition into a `Dataset`.
 
@@ -132,7 +139,7 @@ def read_conditions(
         Tables and their intervention targets, such as `{"control.csv": None, "inhibitor.csv": "pmek"}`. A table is a
         path; use a list of pairs instead of a mapping for frames, arrays or Datasets. Targets are None, a name, or
         several names joined by ";" or in a list. All tables need the same columns, in any order.
-    sep, decimal, encoding, header, missing
+    sep, decimal, encoding, header, missing, kinds
         As in `read_table`, for every table.
     drop
         As in `read_table`; "constant" and "duplicate" are judged by all rows together.
@@ -160,7 +167,7 @@ def read_conditions(
     for number, (source, targets) in enumerate(pairs):
         is_file = isinstance(source, str | os.PathLike)
         shown = printable(os.path.basename(source)) if is_file else f"table {number + 1}"
-        table = as_dataset(source, **(text_format if is_file else {}), drop=named, missing=missing)
+        table = as_dataset(source, **(text_format if is_file else {}), drop=named, missing=missing, kinds=kinds)
         if table.scaling is not None:
             raise InputError(f"{shown} is standardised: combine raw tables, then standardise the whole")
         names = tables[0].names if tables else table.names
@@ -172,11 +179,14 @@ def read_conditions(
             raise InputError(f"{shown}: {error}") from None
         tables.append(table.with_interventions(mask | table.intervened))
         notes += [f"{shown}: {note}" for note in table.notes]
+    levels = merged_levels([table.levels for table in tables], tables[0].names)
     whole = Dataset(
-        np.concatenate([table.values for table in tables]),
+        np.concatenate([table.with_levels(levels).values for table in tables]),
         tables[0].names,
         np.concatenate([table.intervened for table in tables]),
         notes=tuple(notes),
+        levels=levels,
+        missing=tables[0].missing,
     )
     return drop_from(whole, [word for word in words if word not in named])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import decimal
 import numbers
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,8 +23,16 @@ SHOWN = 4
 DEPENDENT = 1e-12
 """A column is linearly dependent if the others leave less than this share of its variance unexplained."""
 
+MEASUREMENT = re.compile(r"[<>~≤≥=\s]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+)?\s*(%|\s\S{1,8})?")
+"""Texts that mean a number, such as "1.234,5", "<0.1" and "12 mg": a column with any of them names neither rows nor
+categories."""
+
 CURE_MISSING = 'drop such rows with --missing drop (missing="drop" in Python), or fill them in'
 CURE_COLUMN = "recode or leave out (--drop NAME)"
+CURE_TEXT = (
+    'recode, leave out (--drop NAME), or call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"})'
+)
+CURE_DATES = "turn into numbers, such as days since the first, or leave out (--drop NAME)"
 CURE_CONSTANT = "leave out with --drop constant, or check the file"
 CURE_DUPLICATE = "drop one of them, or use --drop duplicate"
 
@@ -63,10 +72,13 @@ def columns_phrase(names: Sequence[object], singular: str, plural: str) -> str:
 
 def raise_problems(problems: Sequence[str]) -> None:
     """Raise one error that lists all problems; return if there are none."""
-    if len(problems) == 1:
-        raise InputError(problems[0])
     if problems:
-        raise InputError(f"{len(problems)} problems: " + "; ".join(problems))
+        raise problems_error(problems)
+
+
+def problems_error(problems: Sequence[str]) -> InputError:
+    """Return one error that lists all problems."""
+    return InputError(problems[0] if len(problems) == 1 else f"{len(problems)} problems: " + "; ".join(problems))
 
 
 def constant_columns(values: np.ndarray, free: np.ndarray | None = None) -> list[int]:
@@ -104,15 +116,21 @@ def duplicate_columns(values: np.ndarray) -> list[Duplicate]:
     return [found[j] for j in sorted(found)]
 
 
-def describe_constant(values: np.ndarray, names: Sequence[str], columns: Sequence[int]) -> list[str]:
+def describe_constant(
+    values: np.ndarray, names: Sequence[str], columns: Sequence[int], levels: Sequence[Sequence[str]] = ()
+) -> list[str]:
     """Return the problem of the constant columns with these indices, if there are any.
 
-    `values` holds one value of every column.
+    `values` holds one value of every column, and `levels` its levels if it is categorical.
     """
     if not columns:
         return []
-    several = ", ".join(f"{values[j]:g}" for j in columns[:SHOWN]) + (", …" if len(columns) > SHOWN else "")
-    singular, plural = f"is constant (value {values[columns[0]]:g})", f"are constant (values {several})"
+    texts = [
+        f"'{printable(levels[j][int(values[j])])}'" if levels and levels[j] else f"{values[j]:g}"
+        for j in columns[:SHOWN]
+    ]
+    several = ", ".join(texts) + (", …" if len(columns) > SHOWN else "")
+    singular, plural = f"is constant (value {texts[0]})", f"are constant (values {several})"
     return [f"{columns_phrase([names[j] for j in columns], singular, plural)}: {CURE_CONSTANT}"]
 
 
@@ -151,21 +169,29 @@ class Fault(NamedTuple):
 
 
 DESCRIPTIONS = {
-    "dates": ("holds dates", "hold dates", f"turn into numbers, {CURE_COLUMN}"),
+    "dates": ("holds dates", "hold dates", CURE_DATES),
     "complex": ("holds complex numbers", "hold complex numbers", "give real numbers"),
-    "categories": ("holds categories", "hold categories", f"the models need numbers, {CURE_COLUMN}"),
+    "categories": ("holds categories", "hold categories", CURE_COLUMN),
+    "level": ("", "hold texts that are none of their levels", "correct the list of levels, or the cells"),
+    "many": ("", "hold many different texts", CURE_TEXT),
     "large": ("holds a number too large for a float", "hold numbers too large for a float", "rescale"),
     "decimal": (
         "",
         "hold decimal commas",
         'use --decimal , (decimal="," in Python), or write points and no thousands separators',
     ),
-    "text": ("", "hold text, not numbers", CURE_COLUMN),
+    "text": ("", "hold text, not numbers", CURE_TEXT),
     "empty": ("is empty", "are empty", "leave out (--drop constant)"),
     "missing": ("", "have missing values", CURE_MISSING),
     "infinite": ("", "have infinite values", "drop those rows or cap the values"),
 }
 """Wording for one column and for several, and the cure, by kind of fault."""
+
+
+CELL_FAULTS = {
+    "text": "not a number", "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many"
+}  # fmt: skip
+"""What is wrong with the offending cell, for faults that have one."""
 
 
 def is_number(text: str) -> bool:
@@ -182,20 +208,7 @@ def has_decimal_comma(text: str) -> bool:
     return "," in text and is_number(text.replace(",", ".", 1))
 
 
-def frame_values(frame: pd.DataFrame) -> tuple[np.ndarray, dict[int, Fault]]:
-    """Return the values of a frame as float64, and the faults by column; columns that are no numbers become NaN."""
-    out = np.full(frame.shape, np.nan)
-    faults: dict[int, Fault] = {}
-    for j in range(frame.shape[1]):
-        column = _numeric_column(frame.iloc[:, j])
-        if isinstance(column, Fault):
-            faults[j] = column
-        else:
-            out[:, j] = column
-    return out, faults
-
-
-def _numeric_column(column: pd.Series) -> np.ndarray | Fault:
+def numeric_column(column: pd.Series) -> np.ndarray | Fault:
     """Return a column as float64 with NaN for missing values, or its fault."""
     kind = column.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
@@ -209,15 +222,15 @@ def _numeric_column(column: pd.Series) -> np.ndarray | Fault:
     if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     for row, value in enumerate(column):
-        if not _is_missing(value) and not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
+        if not is_missing(value) and not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
             return _text_fault(column, row)
     try:
-        return np.array([np.nan if _is_missing(value) else float(value) for value in column], dtype=np.float64)
+        return np.array([np.nan if is_missing(value) else float(value) for value in column], dtype=np.float64)
     except OverflowError:
         return Fault("large")
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Return whether the value is None, NA or NaT; NaN is a float and passes through."""
     return value is None or value is pd.NA or value is pd.NaT
 
@@ -232,10 +245,17 @@ def _text_fault(column: pd.Series, row: int) -> Fault:
     return Fault("decimal" if isinstance(value, str) and has_decimal_comma(value) else "text", row, value)
 
 
-def value_problems(values: np.ndarray, names: Sequence[str], faults: dict[int, Fault]) -> list[str]:
+def value_problems(
+    values: np.ndarray,
+    names: Sequence[str],
+    faults: dict[int, Fault],
+    levels: Sequence[Sequence[str]] = (),
+    keep_missing: bool = False,
+) -> list[str]:
     """Return what keeps the values from being used, one text per kind of fault, each with its cure.
 
-    Constant and duplicate columns are listed only beside other faults: data may hold them until inference.
+    Constant and duplicate columns are listed only beside other faults: data may hold them until inference. Missing
+    values are no fault with `keep_missing`, unless a column has no other.
     """
     found = list(faults.items())
     numeric = [j for j in range(values.shape[1]) if j not in faults]
@@ -245,7 +265,8 @@ def value_problems(values: np.ndarray, names: Sequence[str], faults: dict[int, F
             found.append((j, Fault("infinite", int(infinite.argmax()), rows=int(infinite.sum()))))
         if missing.any():
             kind = "empty" if missing.all() and len(missing) > 1 else "missing"
-            found.append((j, Fault(kind, int(missing.argmax()), rows=int(missing.sum()))))
+            if kind == "empty" or not keep_missing:
+                found.append((j, Fault(kind, int(missing.argmax()), rows=int(missing.sum()))))
     problems = []
     for kind in DESCRIPTIONS:
         columns = [(names[j], fault) for j, fault in sorted(found, key=lambda one: one[0]) if fault.kind == kind]
@@ -255,8 +276,8 @@ def value_problems(values: np.ndarray, names: Sequence[str], faults: dict[int, F
         return problems
     faulty = {j for j, _ in found}
     constant = constant_columns(values)
-    whole = [j for j in numeric if j not in faulty and j not in constant]
-    problems += describe_constant(_first_values(values), names, constant)
+    whole = [j for j in numeric if j not in faulty and j not in constant and not np.isnan(values[:, j]).any()]
+    problems += describe_constant(_first_values(values), names, constant, levels)
     return problems + describe_duplicates([names[j] for j in whole], duplicate_columns(values[:, whole]))
 
 
@@ -270,11 +291,14 @@ def _describe(kind: str, names: Sequence[str], faults: Sequence[Fault]) -> str:
     singular, plural, cure = DESCRIPTIONS[kind]
     first = faults[0]
     row = first.row + 1
-    if kind in ("text", "decimal"):
+    if kind in CELL_FAULTS or (kind == "dates" and first.cell is not None):
         cell = f"{printable(first.cell)!r:.40}"
-        if len(faults) == 1:
-            what = f"{cell}, not a number" if kind == "text" else f"{cell}, a decimal comma"
-            return f"column '{printable(names[0])}', row {row} holds {what}: {cure}"
+        if kind == "many":
+            singular = f"holds {first.rows} different texts (the first: {cell}), too many for categories"
+        elif kind == "dates":
+            singular = f"{singular} (the first: row {row}, {cell})"
+        elif len(faults) == 1:
+            return f"column '{printable(names[0])}', row {row} holds {cell}, {CELL_FAULTS[kind]}: {cure}"
         plural += f" (the first: row {row}, {cell})"
     elif kind == "missing":
         singular = f"has {first.rows} missing value{'s' * (first.rows > 1)}, the first in row {row}"
@@ -285,8 +309,8 @@ def _describe(kind: str, names: Sequence[str], faults: Sequence[Fault]) -> str:
     return f"{columns_phrase(names, singular, plural)}: {cure}"
 
 
-def numeric_matrix(values: Any) -> tuple[np.ndarray, dict[int, Fault]]:
-    """Return a new float64 matrix from any array-like of real numbers in rows and columns, and the faults by column."""
+def as_matrix(values: Any) -> np.ndarray | pd.DataFrame:
+    """Return a new float64 matrix from an array-like of real numbers, or a frame if it holds anything else."""
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputError("the data are a sparse matrix: give a dense one with .toarray()")
     if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biuf":
@@ -307,5 +331,5 @@ def numeric_matrix(values: Any) -> tuple[np.ndarray, dict[int, Fault]]:
     if array.dtype.kind in "mM":
         raise InputError("the data hold dates: turn them into numbers or drop them")
     if array.dtype.kind in "OUS":
-        return frame_values(pd.DataFrame(np.asarray(values, dtype=object)))
-    return np.array(array, dtype=np.float64, order="C"), {}
+        return pd.DataFrame(np.asarray(values, dtype=object))
+    return np.array(array, dtype=np.float64, order="C")

@@ -12,7 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from dagpost.data import Dataset, check_for_inference
+from dagpost.data.checks import constant_problems
+from dagpost.data.values import columns_phrase, list_names, problems_error
 from dagpost.errors import DataWarning, InputError, nearest, positive, printable
 from dagpost.models import MODELS, Model, as_model
 from dagpost.priors import GraphPrior, as_prior
@@ -60,7 +64,8 @@ def assume(
     data
         The table.
     model, prior, method
-        Names or objects, as in `dagpost.fit`; by default "bge", "unknown-density" and "auto".
+        Names or objects, as in `dagpost.fit`; by default "bge" for numbers and "bdeu" for categories,
+        "unknown-density" and "auto".
     noise
         Known noise variance of every node; None to learn it. Models that integrate their noise out take none.
     standardise
@@ -84,14 +89,25 @@ def assume(
     ('bge', True, 'auto')
     """
     messages: dict[str, str] = {}
-    built_model = _build_model(model, noise, dict(model_settings or {}))
+    built_model = _build_model(model or _model_for(data, noise), noise, dict(model_settings or {}))
+    binary = _binary_columns(data)
+    data = built_model.accept(data)
+    if built_model.categorical:
+        standardise = False
     if standardise is None:
         standardise = data.scaling is None
         if standardise:
             messages["units"] = "every column standardised (mean 0, standard deviation 1)"
     if standardise:
         data = _standardise(data)
-    if model is None:
+    if model is None and built_model.categorical:
+        messages["model"] = (
+            "every column is categorical: a table of probabilities for each node, by the levels of its parents, with a "
+            "Dirichlet prior, integrated out (bdeu)"
+        )
+        if binary:
+            messages["columns"] = f"0 and 1 taken as categories: {list_names(binary, shown=3)}"
+    elif model is None:
         messages["model"] = (
             "linear effects, Gaussian noise; weights and noise variances integrated out (bge)"
             if noise is None
@@ -105,9 +121,37 @@ def assume(
         messages["method"] = "auto: exact for few columns, chains over graphs for more"
     if not data.intervened.any():
         messages["rows"] = "all observed, none from an intervention"
-    messages |= _two_valued_columns(data)
+    if not built_model.categorical:
+        messages |= _two_valued_columns(data)
     graph_prior = _build("prior", prior or "unknown-density", as_prior, dict(prior_settings or {}))
     return Assumptions(data, built_model, graph_prior, method or "auto", messages)
+
+
+def _model_for(data: Dataset, noise: float | None) -> str:
+    """Return the model for the kinds of columns that a table has; a table with numbers and categories is refused."""
+    if not data.is_categorical.any() and (noise is not None or len(_binary_columns(data)) < data.nodes):
+        return "bge" if noise is None else "linear"
+    binary = _binary_columns(data)
+    numbers = [n for n, is_category in zip(data.names, data.is_categorical) if not is_category and n not in binary]
+    if not numbers:
+        return "bdeu"
+    categories = [name for name, is_category in zip(data.names, data.is_categorical) if is_category]
+    mixed = (
+        f"{columns_phrase(categories, 'holds categories', 'hold categories')} and "
+        f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both: leave one kind out (--drop NAME), "
+        "cut numbers into intervals and call them categorical (--kinds NAME=categorical), or recode categories as "
+        "numbers (--kinds NAME=continuous)"
+    )
+    raise problems_error([mixed, *constant_problems(data)])
+
+
+def _binary_columns(data: Dataset) -> list[str]:
+    """Return the names of continuous columns that hold 0 and 1 and nothing else."""
+    values = data.raw().values
+    if data.observations <= 2:
+        return []
+    holds = [bool(np.isin(column, (0.0, 1.0)).all()) for column in values.T]
+    return [name for name, both, kind in zip(data.names, holds, data.is_categorical) if both and not kind]
 
 
 def _standardise(data: Dataset) -> Dataset:
@@ -131,13 +175,13 @@ def _two_valued_columns(data: Dataset) -> dict[str, str]:
     return {"columns": f"two values only, treated as numbers: {listed}"}
 
 
-def _build_model(model: str | Model | None, noise: float | None, settings: dict[str, Any]) -> Model:
+def _build_model(model: str | Model, noise: float | None, settings: dict[str, Any]) -> Model:
     """Return the model with its settings and noise variance."""
     if isinstance(model, Model):
         if noise is not None or settings:
             raise InputError("noise and settings go into the model object itself: pass them to its constructor")
         return model
-    name = model or ("bge" if noise is None else "linear")
+    name = model
     kind = MODELS.get(name) if isinstance(name, str) else None
     if kind is not None and "noise_variance" in {f.name for f in fields(kind)}:  # type: ignore[arg-type]
         settings.setdefault("noise_variance", None if noise is None else positive("noise", noise))

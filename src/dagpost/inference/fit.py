@@ -114,6 +114,7 @@ def fit(
     seed: int = 0,
     time_limit: float | Literal["default"] | None = "default",
     interventions: Any = None,
+    kinds: Any = None,
     knowledge: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
@@ -131,8 +132,9 @@ def fit(
     data
         A `Dataset`, a pandas DataFrame, an array, or the path of a table.
     model
-        "bge", "linear", "additive", "gp", "mlp" or a model object, in the units of the data. None: columns are
-        standardised and the model is "bge", so that the result does not depend on units.
+        "bge", "linear", "additive", "gp", "mlp", "bdeu" (categories) or a model object, in the units of the data. None:
+        "bdeu" where every column is categorical; otherwise columns are standardised and the model is "bge", so that the
+        result does not depend on units.
     prior
         "unknown-density", "erdos-renyi", "scale-free", "uniform" or a prior object. None: "erdos-renyi" for a named
         model, as in the paper, otherwise "unknown-density".
@@ -157,6 +159,8 @@ def fit(
         end after two minutes, unless `precision` or `max_moves` says when to stop; no other method has a limit.
     interventions
         What was intervened on in which row: a mask, names row by row, or the name of a column; see `dp.Dataset`.
+    kinds
+        "continuous" or "categorical" by name of column, where it is not what the cells say; see `dp.Dataset`.
     knowledge
         What is known beforehand, by names of columns: a `dp.Knowledge`, a dict of its fields or the path of a TOML
         file. Required and forbidden edges, tiers, roots, leaves and `max_parents` hold in every graph; methods that
@@ -203,7 +207,7 @@ def fit(
         for name, value in (("time_limit", time_limit), ("checkpoint", checkpoint)):
             if value not in (None, "default"):
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
-    table = as_dataset(data, interventions=interventions)
+    table = as_dataset(data, interventions=interventions, kinds=kinds)
     assumed: dict[str, str] = {}
     if model is None:
         assumptions = assume(table, None, prior, chosen.name)
@@ -213,9 +217,10 @@ def fit(
             assumptions.prior,
             dict(assumptions.messages),
         )
-    table = check_for_inference(table)
+    scored = as_model(model)
+    table = check_for_inference(scored.accept(table))
     known = as_knowledge(knowledge)
-    scored, graph_prior = as_model(model), informed(as_prior(prior or "erdos-renyi"), known, table.names)
+    graph_prior = informed(as_prior(prior or "erdos-renyi"), known, table.names)
     scored.check_methods()
     scored.check(table)
     _check_memory(table.nodes, scored, chosen)
@@ -264,6 +269,7 @@ def exact(
     draws: int = 1000,
     seed: int = 0,
     interventions: Any = None,
+    kinds: Any = None,
     knowledge: Any = None,
     parameters: bool = False,
     algorithm: Literal["auto", "enumerate", "layers"] = "auto",
@@ -274,7 +280,7 @@ def exact(
 
     Parameters
     ----------
-    data, model, prior, seed, interventions, knowledge, progress
+    data, model, prior, seed, interventions, kinds, knowledge, progress
         As in `fit`.
     draws, parameters, algorithm, memory_limit
         Fields of `dp.Exact`.
@@ -290,7 +296,9 @@ def exact(
     ExactPosterior(exact: 543 graphs on 4 nodes, 3.6 edges)
     """
     method = Exact(draws, parameters, algorithm, memory_limit)
-    common = {"seed": seed, "interventions": interventions, "knowledge": knowledge, "progress": progress}
+    common = {
+        "seed": seed, "interventions": interventions, "kinds": kinds, "knowledge": knowledge, "progress": progress
+    }  # fmt: skip
     post = fit(data, model, prior, method, **common)
     assert isinstance(post, ExactPosterior)
     return post
@@ -323,7 +331,9 @@ def _fingerprint(method: Method, problem: Problem) -> dict[str, Any]:
         "method": method.name,
         **describe(method.options()),
         "seed": problem.seed,
-        "data": describe({"values": data.values, "names": data.names, "interventions": data.intervened}),
+        "data": describe(
+            {"values": data.values, "names": data.names, "levels": data.levels, "interventions": data.intervened}
+        ),
         "model": describe(problem.model),
         "prior": describe(problem.prior),
         "versions": versions(),

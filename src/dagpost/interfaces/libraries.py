@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dagpost.data import Dataset
+from dagpost.data import Dataset, as_dataset
 from dagpost.errors import InputError
 from dagpost.inference.defaults import assume
 from dagpost.inference.fit import fit
@@ -27,7 +27,7 @@ class StructureLearner(BaseEstimator):
     Parameters
     ----------
     model
-        Name of a model or a `Model`; None for "bge".
+        Name of a model or a `Model`; None for "bge", or "bdeu" where every column is categorical.
     prior
         Name of a graph prior or a `GraphPrior`; None for "unknown-density".
     method
@@ -46,6 +46,8 @@ class StructureLearner(BaseEstimator):
         Fixes every random number.
     knowledge
         Prior knowledge of the graph, as in `dagpost.fit`.
+    kinds
+        Kinds of columns, as in `dagpost.fit`.
     options
         Further keyword arguments of `dagpost.fit` for the method.
 
@@ -87,6 +89,7 @@ class StructureLearner(BaseEstimator):
         steps: int | None = None,
         seed: int = 0,
         knowledge: Any = None,
+        kinds: Any = None,
         options: dict[str, Any] | None = None,
     ):
         self.model = model
@@ -99,6 +102,7 @@ class StructureLearner(BaseEstimator):
         self.steps = steps
         self.seed = seed
         self.knowledge = knowledge
+        self.kinds = kinds
         self.options = options
 
     def fit(self, X: Any, y: Any = None, interventions: Any = None) -> StructureLearner:
@@ -118,10 +122,7 @@ class StructureLearner(BaseEstimator):
         StructureLearner
             The fitted estimator itself.
         """
-        names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
-        table: Any = X
-        values = validate_data(self, table, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
-        data = Dataset(values, names, interventions)
+        data = self._dataset(X, interventions, ensure_min_samples=2, ensure_min_features=2)
         assumptions = assume(
             data, self.model, self.prior, self.method, noise=self.noise, standardise=self.standardise
         )  # fmt: skip
@@ -163,9 +164,21 @@ class StructureLearner(BaseEstimator):
             Larger is better.
         """
         check_is_fitted(self, "posterior_")
+        data = self._dataset(X, reset=False)
+        return log_predictive_density(self.posterior_, data) / data.observations
+
+    def _dataset(self, X: Any, interventions: Any = None, **checks: Any) -> Dataset:
+        """Return the table, checked by scikit-learn; one with categories by dagpost alone."""
         table: Any = X
-        values = validate_data(self, table, dtype=np.float64, reset=False)
-        return log_predictive_density(self.posterior_, values) / len(values)
+        if isinstance(X, pd.DataFrame) and (
+            self.kinds is not None or len(X.select_dtypes(["number", "bool"]).T) < len(X.T)
+        ):
+            validate_data(self, table, skip_check_array=True, reset=checks.get("reset", True))
+            return as_dataset(X, interventions=interventions, kinds=self.kinds)
+        names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
+        values = validate_data(self, table, dtype=np.float64, **checks)
+        data = Dataset(values, names, interventions)
+        return data if self.kinds is None else data.with_kinds(self.kinds)
 
 
 def consensus_dag(post: Posterior) -> nx.DiGraph:
@@ -180,7 +193,8 @@ def consensus_dag(post: Posterior) -> nx.DiGraph:
 def to_pgmpy(source: Posterior | StructureLearner) -> Any:
     """Return the consensus graph as a pgmpy network, for pgmpy's inference and plots.
 
-    The network holds nodes and edges alone, without conditional distributions.
+    A categorical posterior becomes a network with its tables: their posterior means given the graph, which need the
+    data. Any other holds nodes and edges alone, without conditional distributions.
 
     Parameters
     ----------
@@ -189,13 +203,13 @@ def to_pgmpy(source: Posterior | StructureLearner) -> Any:
 
     Returns
     -------
-    pgmpy.base.DAG
+    pgmpy.base.DAG or pgmpy.models.DiscreteBayesianNetwork
         Named after the columns of the data; the edges are those of `Posterior.consensus_graph`.
 
     Raises
     ------
     InputError
-        If pgmpy is not installed, or cannot be imported.
+        If pgmpy is not installed, or cannot be imported; or a categorical posterior has no data.
     """
     try:
         from pgmpy.base import DAG  # pyright: ignore[reportMissingImports]
@@ -207,7 +221,27 @@ def to_pgmpy(source: Posterior | StructureLearner) -> Any:
         check_is_fitted(source, "posterior_")
         source = source.posterior_
     graph = consensus_dag(source)
-    network = DAG()
+    network = _discrete_network() if source.model.categorical else DAG()
     network.add_nodes_from(graph.nodes)
     network.add_edges_from(graph.edges)
+    if source.model.categorical:
+        from pgmpy.factors.discrete import TabularCPD  # pyright: ignore[reportMissingImports]
+
+        consensus = source.consensus_graph()
+        for j, name in enumerate(source.names):
+            table = source.probability_table(name, consensus)
+            parents = [source.names[i] for i in np.flatnonzero(consensus[:, j])]
+            levels = {node: list(source.levels[source.index(node)]) for node in (name, *parents)}
+            sizes = [len(levels[parent]) for parent in parents]
+            evidence = {"evidence": parents, "evidence_card": sizes} if parents else {}
+            cells = table.to_numpy().T
+            network.add_cpds(TabularCPD(name, len(source.levels[j]), cells, **evidence, state_names=levels))
     return network
+
+
+def _discrete_network() -> Any:
+    """Return an empty categorical network of pgmpy, by the name that its version has."""
+    from pgmpy import models  # pyright: ignore[reportMissingImports]
+
+    kind = "DiscreteBayesianNetwork" if hasattr(models, "DiscreteBayesianNetwork") else "BayesianNetwork"
+    return getattr(models, kind)()

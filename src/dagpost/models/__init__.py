@@ -5,12 +5,15 @@ from __future__ import annotations
 from dagpost.errors import from_registry
 from dagpost.models.additive import Additive, AdditiveTheta
 from dagpost.models.base import Model, Statistics
+from dagpost.models.bdeu import BDeu, BdeuTheta
 from dagpost.models.bge import BGe
 from dagpost.models.gaussian_process import GaussianProcess, GpTheta
 from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
 from dagpost.models.mlp_gaussian import MlpGaussian, MlpTheta
 
-MODELS: dict[str, type[Model]] = {m.name: m for m in (BGe, LinearGaussian, Additive, GaussianProcess, MlpGaussian)}
+MODELS: dict[str, type[Model]] = {
+    m.name: m for m in (BGe, LinearGaussian, Additive, GaussianProcess, MlpGaussian, BDeu)
+}
 
 
 def as_model(model: str | Model) -> Model:
@@ -19,7 +22,7 @@ def as_model(model: str | Model) -> Model:
     Parameters
     ----------
     model
-        `"bge"`, `"linear"`, `"additive"`, `"gp"`, `"mlp"`, or a `Model`.
+        `"bge"`, `"linear"`, `"additive"`, `"gp"`, `"mlp"`, `"bdeu"`, or a `Model`.
 
     Returns
     -------
@@ -33,7 +36,9 @@ __all__ = [
     "MODELS",
     "Additive",
     "AdditiveTheta",
+    "BDeu",
     "BGe",
+    "BdeuTheta",
     "GaussianProcess",
     "GpTheta",
     "LinearGaussian",

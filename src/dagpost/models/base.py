@@ -26,10 +26,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dagpost._util.numerics import unstack_keys
-from dagpost.data import Dataset
+from dagpost.data import Dataset, kind_problems
+from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
+from dagpost.models.counts import CountTable
 from dagpost.models.numerical import FamilyEvidence, LaplaceEvidence
 from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
 from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
@@ -63,8 +65,22 @@ class Model(abc.ABC):
     linear: ClassVar[bool] = False
     """Whether nodes are linear in their parents with Gaussian noise, which residuals can contradict."""
 
+    categorical: ClassVar[bool] = False
+    """Whether nodes are categorical, so that effects are differences of probabilities."""
+
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""
+
+    def accept(self, data: Dataset) -> Dataset:
+        """Return the data as this model takes them, or raise an error that names columns which it cannot take.
+
+        Parameters
+        ----------
+        data
+            A table with columns of any kind.
+        """
+        raise_problems(kind_problems(data, self.name))
+        return data
 
     def check(self, data: Dataset) -> None:  # noqa: B027 (optional for a model)
         """Warn of data that this model cannot describe; called before inference."""
@@ -187,10 +203,15 @@ class Model(abc.ABC):
         """Return the table for the compiled evidence of Gaussian families; None if the model has none."""
         return None
 
+    def count_table(self, stats: Statistics) -> CountTable | None:
+        """Return the table for the compiled evidence of categorical families; None if the model has none."""
+        return None
+
     @property
     def has_compiled_evidence(self) -> bool:
-        """Whether the model implements `evidence_table`; known without data."""
-        return self.has_evidence and type(self).evidence_table is not Model.evidence_table
+        """Whether the model implements `evidence_table` or `count_table`; known without data."""
+        gaussian = type(self).evidence_table is not Model.evidence_table
+        return self.has_evidence and (gaussian or type(self).count_table is not Model.count_table)
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
         """Return `log p(x_j | parents)` with the parameters integrated out.

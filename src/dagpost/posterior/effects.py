@@ -1,7 +1,8 @@
 """Average causal effects under the posterior over graphs and parameters.
 
 The effect of x on y is `(E[y | do(x = b)] - E[y | do(x = a)]) / (b - a)`. In a linear model it does not depend on a
-and b; in any other model both means are simulated with the same random numbers.
+and b; in any other model both means are simulated with the same random numbers. In a categorical network it is a
+difference of probabilities (`tables.py`).
 """
 
 from __future__ import annotations
@@ -11,24 +12,23 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
-import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from dagpost._util.numerics import key_from_seed
+from dagpost._util.numerics import generator, key_from_seed
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import descendants
-from dagpost.models import Model
-from dagpost.posterior.features import ancestor_matrix, weighted_mean
+from dagpost.models import BDeu, Model
+from dagpost.posterior.features import weighted_mean
 from dagpost.posterior.interventions import (
     effect_moments,
     families_of,
-    mean_weights,
     relevant_groups,
     simulate_under,
     total_effects,
 )
 from dagpost.posterior.parameters import can_draw, parameters_of, select_draws
 from dagpost.posterior.sample import GraphSample, chain_of_draws
+from dagpost.posterior.tables import LevelContrast, contrast_of_levels, contrast_text, level_effects, relevant_families
 from dagpost.typing import Graphs, Key, Theta
 
 Units = Literal["raw", "fitted"]
@@ -70,7 +70,9 @@ class Effect:
         Probability of `interval`.
     exact_given_graphs
         Whether mean and variance are exact for the graphs and weights of the posterior, which needs a model with
-        closed forms and the data; otherwise they are those of the draws.
+        closed forms and the data; otherwise they are those of the draws. In a categorical network the mean is exact.
+    meaning
+        The difference of probabilities that the effect is, in a categorical network.
     """
 
     cause: str
@@ -84,6 +86,7 @@ class Effect:
     variance: float
     level: float
     exact_given_graphs: bool
+    meaning: str = ""
 
     @property
     def sd(self) -> float:
@@ -128,8 +131,9 @@ class Effect:
 
     def __repr__(self) -> str:
         low, high = self.interval
+        what = self.meaning or f"{self.cause} on {self.effect}"
         return (
-            f"Effect({self.cause} on {self.effect}: {self.mean:.3g}, {self.level:.0%} in [{low:.3g}, {high:.3g}], "
+            f"Effect({what}: {self.mean:.3g}, {self.level:.0%} in [{low:.3g}, {high:.3g}], "
             f"zero with probability {self.zero:.2f})"
         )
 
@@ -154,33 +158,61 @@ def weighted_quantile(draws: np.ndarray, weights: np.ndarray, share: float) -> n
 
 def effect_of(
     post: GraphSample, cause: str | int, effect: str | int, *, level: float, draws: int, seed: int, units: Units,
-    contrast: Contrast | None, rows: int,
+    contrast: Any, rows: int, outcome: str | None = None,
 ) -> Effect:  # fmt: skip
     """Return the posterior of one effect; see `Posterior.effect`."""
     i, j = pair_of(post, cause, effect)
     check_level(level)
+    if outcome is not None and not post.model.categorical:
+        raise InputError(f"outcome={outcome!r}: a level of the effect, which has none in the model {post.model.name!r}")
     factor = unit_factors(post, units)[i, j]
     key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
     selected = select_draws(post, whole_number("draws", draws, least=1), key_choice)
     reach = descendants(post.graphs)
     connected = np.flatnonzero(reach[selected.member, i, j])
     values = np.zeros(len(selected.member))
-    if len(connected):
+    meaning, mean = "", None
+    if post.model.categorical:
+        levels = contrast_of_levels(post, i, j, contrast, outcome)
+        meaning = contrast_text(post, i, j, levels)
+        values = _level_draws(post, selected.member, i, j, levels, generator(key_theta))
+        mean = _level_mean(post, i, j, levels)
+    elif len(connected):
         graphs, theta = parameters_of(post, selected.member[connected], key_theta)
         ends = contrast_of(post, i, contrast, units)
-        values[connected] = factor * _effects_of_cause(post.model, graphs, theta, i, ends, key_rows, rows)[:, j]
+        values[connected] = factor * effects_of_cause(post.model, graphs, theta, i, ends, key_rows, rows)[:, j]
     closed = has_closed_moments(post)
     if closed:
         moments = _closed_moments(post, reach, i, j, factor)
     else:
-        groups = relevant_groups(post.graphs, reach, i, j)[selected.member]
+        of_graphs = (
+            relevant_families(post.graphs, i, j)[0]
+            if post.model.categorical
+            else relevant_groups(post.graphs, reach, i, j)
+        )
+        groups = of_graphs[selected.member]
         chain = chain_of_draws(post)
         chain = None if chain is None else chain[selected.member]
         moments = _moments_of_draws(values, selected.weights, groups, reach[selected.member, i, j], chain)
+    if mean is not None:
+        moments = moments._replace(mean=mean[0], error=mean[1])
     return Effect(
         post.names[i], post.names[j], values, selected.weights, moments.mean, moments.error, moments.within,
-        moments.between, moments.variance, level, closed,
+        moments.between, moments.variance, level, closed, meaning,
     )  # fmt: skip
+
+
+def _level_draws(post: GraphSample, member: np.ndarray, i: int, j: int, levels: LevelContrast, rng: Any) -> np.ndarray:
+    """Return draws of an effect in a categorical network, with tables drawn for each of the selected graphs."""
+    assert isinstance(post.model, BDeu) and post.data is not None
+    return level_effects(post.model, post.model.summarise(post.data), post.graphs[member], i, j, levels, rng)
+
+
+def _level_mean(post: GraphSample, i: int, j: int, levels: LevelContrast) -> tuple[float, float]:
+    """Return the posterior mean of that effect, exact given the graphs, and its Monte Carlo standard error."""
+    assert isinstance(post.model, BDeu) and post.data is not None
+    given = level_effects(post.model, post.model.summarise(post.data), post.graphs, i, j, levels, None)
+    return weighted_mean(given, post.weights, chain_of_draws(post), post.is_exhaustive)
 
 
 def pair_of(post: GraphSample, cause: str | int, effect: str | int) -> tuple[int, int]:
@@ -236,7 +268,7 @@ def contrast_of(post: GraphSample, i: int, contrast: Contrast | None, units: Uni
     return float(column.mean() - column.std()), float(column.mean() + column.std())
 
 
-def _effects_of_cause(
+def effects_of_cause(
     model: Model, graphs: Graphs, theta: Theta, i: int, ends: Contrast, key: Key, rows: int
 ) -> Float[np.ndarray, "n d"]:
     """Return the effects of node i on all nodes, for every graph with its parameters."""
@@ -281,105 +313,3 @@ def _moments_of_draws(
         within += share * (own @ (x - own @ x) ** 2) / effective
     between = max(variance - within, 0.0)
     return Moments(mean, variance - between, between, variance, error)
-
-
-# ---- all pairs of nodes
-
-
-class EffectDraws(NamedTuple):
-    """Draws of the whole matrix of effects, with the graphs that they come from.
-
-    Attributes
-    ----------
-    graphs
-        Graph of each draw.
-    effects
-        Average causal effect of i on j in row i, column j; 0 where no path leads there, and on the diagonal.
-    direct
-        Weight of the edge i -> j in row i, column j, 0 without that edge; None for a nonlinear model.
-    weights
-        Weights of the draws, which add up to 1.
-    """
-
-    graphs: Graphs
-    effects: Float[np.ndarray, "n d d"]
-    direct: Float[np.ndarray, "n d d"] | None
-    weights: Float[np.ndarray, " n"]
-
-    def given(self, there: Bool[np.ndarray, "n d d"], values: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, "d d"]:
-        """Return weighted means of the values over the draws where something is `there`; NaN where it never is."""
-        share = np.einsum("n,nij->ij", self.weights, there)
-        total = np.einsum("n,nij->ij", self.weights, np.where(there, values, 0.0))
-        return np.divide(total, share, out=np.full_like(total, np.nan), where=share > 0)
-
-    def mean_given_path(self) -> Float[np.ndarray, "d d"]:
-        """Return the mean of each effect over the draws with a directed path; NaN where there is none."""
-        return self.given(descendants(self.graphs), self.effects)
-
-    def positive_given_edge(self) -> Float[np.ndarray, "d d"]:
-        """Return `Pr(value > 0 | i -> j)` of the edge's weight, or of the effect in a nonlinear model; NaN if unknown.
-
-        Exact zeros count half, so that they favour neither sign.
-        """
-        values = self.effects if self.direct is None else self.direct
-        return self.given(self.graphs, 0.5 + 0.5 * np.sign(values))
-
-
-def draw_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> EffectDraws:
-    """Return draws of all effects and of the graphs and edge weights behind them."""
-    factors = unit_factors(post, units)
-    key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
-    selected = select_draws(post, whole_number("draws", draws, least=1), key_choice)
-    graphs, theta = parameters_of(post, selected.member, key_theta)
-    weights = post.model.linear_weights(theta)
-    direct = None
-    if weights is not None:
-        direct = np.asarray(weights, dtype=np.float64) * graphs
-        out = np.linalg.inv(np.eye(post.nodes) - direct)
-        direct = factors * direct
-    else:
-        ends = [contrast_of(post, i, None, units) for i in range(post.nodes)]
-        causes = [_effects_of_cause(post.model, graphs, theta, i, end, key_rows, rows) for i, end in enumerate(ends)]
-        out = np.stack(causes, axis=1)
-    return EffectDraws(graphs, np.where(descendants(graphs), factors * out, 0.0), direct, selected.weights)
-
-
-def mean_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: int) -> Float[np.ndarray, "d d"]:
-    """Return the posterior means of all effects: in closed form where possible, else those of draws."""
-    if not has_closed_moments(post):
-        drawn = draw_effects(post, draws, seed, units, rows)
-        return np.einsum("n,nij->ij", drawn.weights, drawn.effects)
-    assert post.data is not None
-    flat, member = np.unique(post.graphs.reshape(len(post), -1), axis=0, return_inverse=True)
-    graphs = flat.reshape(-1, post.nodes, post.nodes)
-    weights = np.bincount(member.reshape(-1), weights=post.weights)
-    family = families_of(post.model, post.model.summarise(post.data))
-    given = np.linalg.inv(np.eye(post.nodes) - mean_weights(graphs, family))
-    return unit_factors(post, units) * np.einsum("n,nij->ij", weights, np.where(descendants(graphs), given, 0.0))
-
-
-def effect_table(post: GraphSample, level: float, draws: int, seed: int, units: Units, rows: int) -> pd.DataFrame:
-    """Return all effects with their intervals, the largest first; see `Posterior.effect_table`."""
-    check_level(level)
-    return table_of_effects(post, draw_effects(post, draws, seed, units, rows), level)
-
-
-def table_of_effects(post: GraphSample, drawn: EffectDraws, level: float) -> pd.DataFrame:
-    """Return the table of these draws; see `Posterior.effect_table`."""
-    values, weights = drawn.effects, drawn.weights
-    means = np.einsum("n,nij->ij", weights, values)
-    sd = np.sqrt(np.einsum("n,nij->ij", weights, (values - means) ** 2))
-    i, j = np.nonzero(~np.eye(post.nodes, dtype=np.bool_))
-    pairs, tail = values[:, i, j], (1 - level) / 2
-    columns: dict[str, Any] = {
-        "cause": np.array(post.names, dtype=object)[i],
-        "effect": np.array(post.names, dtype=object)[j],
-        "mean": means[i, j],
-        "sd": sd[i, j],
-        "lower": weighted_quantile(pairs, weights, tail),
-        "upper": weighted_quantile(pairs, weights, 1 - tail),
-        "probability": ancestor_matrix(post)[i, j],
-        "mean_given_path": drawn.mean_given_path()[i, j],
-    }
-    table = pd.DataFrame(columns)
-    return table.sort_values("mean", key=np.abs, ascending=False, kind="stable", ignore_index=True)

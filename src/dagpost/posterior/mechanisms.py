@@ -117,6 +117,8 @@ def mechanism(
     i, j = pair_of(post, cause, effect)
     check_level(level)
     check_units(units)
+    if post.model.categorical:
+        raise InputError(f"a curve needs numbers, and {post.names[i]!r} has levels: use post.effect with a contrast")
     if type(post.model).node_mean is Model.node_mean:
         raise InputError(
             f"the model {post.model.name!r} has no method node_mean(inputs, theta_j), which the function of an edge "
@@ -148,6 +150,8 @@ def effect_curve(
     i, j = pair_of(post, cause, effect)
     check_level(level)
     check_units(units)
+    if post.model.categorical:
+        raise InputError(f"a curve needs numbers, and {post.names[i]!r} has levels: use post.effect with a contrast")
     grid = (
         _grid(post, i, whole_number("points", points, least=2)) if values is None else _fitted(post, i, values, units)
     )

@@ -17,10 +17,12 @@ from jaxtyping import Bool, Float, Int
 
 from dagpost._util.environment import cached_by_value
 from dagpost._util.numerics import generator, key_from_seed
+from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
 from dagpost.models import Model, Statistics
 from dagpost.posterior.interventions import simulate_under
 from dagpost.posterior.sample import GraphSample
+from dagpost.posterior.tables import level_index
 from dagpost.priors import GraphPrior, InformedPrior
 from dagpost.typing import Graphs, Key, Theta
 
@@ -146,7 +148,7 @@ def parameters_of(
     return graphs, jax.tree.map(lambda leaf: np.asarray(leaf)[member], post.theta)
 
 
-def predict(post: GraphSample, do: Mapping[str | int, float] | None, samples: int, seed: int) -> pd.DataFrame:
+def predict(post: GraphSample, do: Mapping[str | int, float | str] | None, samples: int, seed: int) -> pd.DataFrame:
     """Return rows from the posterior predictive distribution under do(...), in raw units; see `Posterior.predict`.
 
     Each row has its own graph, drawn by weight, with its parameters.
@@ -158,6 +160,9 @@ def predict(post: GraphSample, do: Mapping[str | int, float] | None, samples: in
     clamped = {}
     for node, value in (do or {}).items():
         j = post.index(node)
+        if post.levels[j]:
+            clamped[j] = level_index(post, j, value)
+            continue
         if isinstance(value, str | bool) or not np.isfinite(value):
             raise InputError(f"do={{{post.names[j]!r}: {value!r}}}: give a finite number")
         clamped[j] = (float(value) - mean[j]) / scale[j]
@@ -170,6 +175,8 @@ def predict(post: GraphSample, do: Mapping[str | int, float] | None, samples: in
     graphs, theta = parameters_of(post, member, key_theta)
     rows = simulate_under(post.model, jax.random.split(key_rows, samples), graphs, theta, 1, clamped)[:, 0]
     table = rows * scale + mean
+    if post.model.categorical:
+        return Dataset(table, post.names, levels=post.levels).frame()
     for node, value in (do or {}).items():
         table[:, post.index(node)] = value  # exact, without rounding by the change of units
     return pd.DataFrame(table, columns=list(post.names))

@@ -17,8 +17,9 @@ from dagpost._util.numerics import key_from_seed
 from dagpost.errors import whole_number
 from dagpost.graphs import essential_graph
 from dagpost.models import Model, Statistics
-from dagpost.posterior import exports, features, mechanisms, netcdf
-from dagpost.posterior.effects import Effect, Units, effect_of, effect_table, mean_effects
+from dagpost.posterior import exports, features, mechanisms, netcdf, tables
+from dagpost.posterior.effect_tables import effect_table, mean_effects
+from dagpost.posterior.effects import Effect, Units, effect_of
 from dagpost.posterior.features import (
     Expectation,
     Parents,
@@ -173,7 +174,8 @@ class Posterior(GraphSample):
         draws: int = 4000,
         seed: int = 0,
         units: Units = "raw",
-        contrast: tuple[float, float] | None = None,
+        contrast: tuple[Any, Any] | None = None,
+        outcome: str | None = None,
         rows: int = 200,
     ) -> Effect:
         """The average causal effect of one node on another, per unit of the cause.
@@ -184,17 +186,25 @@ class Posterior(GraphSample):
         model that is not linear the effect is the difference between two values of the cause, `contrast`, by default
         one standard deviation below and above its mean, with `rows` simulated rows for each draw.
 
+        In a categorical network it is a difference of probabilities,
+        `P(effect = outcome | do(cause = to)) - P(effect = outcome | do(cause = from))` with `contrast=(from, to)`: by
+        default from the first to the last level of the cause, on the last level of the effect; `meaning` says which.
+
         >>> import dagpost as dp
         >>> post = dp.exact(dp.simulate(nodes=3, observations=200, seed=1).train)
         >>> post.effect("x0", "x1").level
         0.9
         """
         return effect_of(
-            self, cause, effect, level=level, draws=draws, seed=seed, units=units, contrast=contrast, rows=rows
-        )
+            self, cause, effect, level=level, draws=draws, seed=seed, units=units, contrast=contrast, rows=rows,
+            outcome=outcome,
+        )  # fmt: skip
 
     def effects(self, *, draws: int = 1000, seed: int = 0, units: Units = "raw", rows: int = 200) -> pd.DataFrame:
-        """Posterior means of all effects, row i on column j; in closed form where `effect` has one."""
+        """Posterior means of all effects, row i on column j; in closed form where `effect` has one.
+
+        In a categorical network they are those of `effect` without `contrast` and `outcome`.
+        """
         return self.labelled(mean_effects(self, draws, seed, units, rows))
 
     def effect_table(
@@ -265,10 +275,23 @@ class Posterior(GraphSample):
             self, cause, effect, values, points=points, level=level, draws=draws, seed=seed, units=units, rows=rows
         )
 
+    def probability_table(self, node: str | int, graph: Graph | None = None) -> pd.DataFrame:
+        """The table of a node in a categorical network: its posterior mean given a graph, `consensus_graph()` by
+        default. A row for each combination of the parents' levels, a column for each level of the node.
+
+        >>> import dagpost as dp
+        >>> sim = dp.simulate("bdeu", nodes=3, observations=200, seed=1)
+        >>> dp.exact(sim.train, model="bdeu").probability_table("x0").sum(axis=1).round(6).unique().tolist()
+        [1.0]
+        """
+        j = self.index(node)
+        return tables.mean_table(self, j, self.consensus_graph() if graph is None else graph)
+
     def predict(
-        self, do: Mapping[str | int, float] | None = None, *, samples: int = 1000, seed: int = 0
+        self, do: Mapping[str | int, float | str] | None = None, *, samples: int = 1000, seed: int = 0
     ) -> pd.DataFrame:
-        """Rows from the posterior predictive distribution under do(…), in raw units: `post.predict({"x": 2.0})`.
+        """Rows from the posterior predictive distribution under do(…), in raw units: `post.predict({"x": 2.0})`,
+        or by name of a level: `post.predict({"smoker": "yes"})`.
 
         Each row has its own graph, drawn by weight, and parameters as in `effect`.
 

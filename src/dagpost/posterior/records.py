@@ -146,6 +146,8 @@ class Provenance:
         Number of rows and SHA-256 of the data.
     scaling
         Means and standard deviations by which columns were standardised; None for raw units.
+    kinds, levels
+        Kind of each column and names of its categories; None where all columns are continuous.
     options
         Options of the run, the method and the seed included.
     knowledge
@@ -157,6 +159,8 @@ class Provenance:
     rows: int | None = None
     data_hash: str | None = None
     scaling: Mapping[str, Sequence[float]] | None = None
+    kinds: Sequence[str] | None = None
+    levels: Sequence[Sequence[str]] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Mapping[str, Any] | None = None
     total_seconds: float | None = None

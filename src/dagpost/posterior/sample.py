@@ -134,6 +134,14 @@ class GraphSample:
             return None if self.data is None else self.data.scaling
         return Scaling(np.array(recorded["mean"]), np.array(recorded["scale"]))
 
+    @property
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the categories of every node, () for a continuous one."""
+        recorded = self.record.provenance.levels
+        if recorded is None:
+            return ((),) * self.nodes if self.data is None else self.data.levels
+        return tuple(tuple(levels) for levels in recorded)
+
     def weighted(self, kind: Literal["uniform", "posterior"]) -> Self:
         """The same graphs, weighted alike ("uniform", DiBS) or by their posterior ("posterior", DiBS+).
 
@@ -276,8 +284,11 @@ Sample = TypeVar("Sample", bound="GraphSample")
 def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Sample:
     """The posterior with its data at hand, and a record of them and of the options."""
     scaling = data.scaling
+    categorical = bool(data.is_categorical.any())
     provenance = replace(
         provenance,
+        kinds=list(data.kinds) if categorical else None,
+        levels=[list(levels) for levels in data.levels] if categorical else None,
         rows=data.observations,
         data_hash=data.fingerprint,
         scaling=None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
@@ -296,21 +307,22 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else repr(value)
 
 
-def aligned(data: Dataset, names: tuple[str, ...]) -> Dataset:
-    """The data with their columns in this order of names; data without names go by position."""
+def aligned(data: Dataset, post: GraphSample) -> Dataset:
+    """The data with columns and levels as the posterior has them; data without names go by position."""
+    names = post.names
     if data.nodes != len(names):
         raise InputError(f"the data have {data.nodes} columns, the posterior {len(names)} nodes")
     if data.names == names or data.names == tuple(f"x{j}" for j in range(data.nodes)):
-        return data
+        return data.with_levels(post.levels)
     missing = [n for n in names if n not in data.names]
     if missing:
         raise InputError(f"the data have no column '{printable(missing[0])}': {nearest(missing[0], data.names)}")
-    return data.columns(names)
+    return data.columns(names).with_levels(post.levels)
 
 
 def with_data(post: Sample, data: Any, interventions: Any = None) -> Sample:
     """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
-    table = replace(aligned(as_dataset(data, interventions=interventions), post.names), names=post.names)
+    table = replace(aligned(as_dataset(data, interventions=interventions), post), names=post.names)
     expected = post.record.provenance.data_hash
     candidates = [table]
     if post.record.provenance.scaling is not None and table.scaling is None:  # it was fitted to standardised data

@@ -11,7 +11,7 @@ from dagpost.errors import InputError
 from dagpost.models import Model
 from dagpost.plot.canvas import GraphLayout, label, layered
 from dagpost.posterior import Posterior
-from dagpost.posterior.effects import EffectDraws, draw_effects, table_of_effects
+from dagpost.posterior.effect_tables import EffectDraws, draw_effects, table_of_effects
 from dagpost.posterior.features import consensus
 from dagpost.posterior.pairs import LEAST_SHARE, adjacency, settled_directions
 from dagpost.typing import Graph, Matrix
@@ -62,7 +62,7 @@ def content_of(post: Posterior) -> dict[str, Any]:
         "classes": [_class(c.graph, c.probability) for c in classes if c.probability >= LEAST_CLASS],
         "parentSets": _parent_sets(post),
         "effects": None if drawn is None else effects_of(post, drawn),
-        "signs": None if drawn is None else signs_of(p, drawn),
+        "signs": None if drawn is None or any(len(levels) > 2 for levels in post.levels) else signs_of(p, drawn),
         "noEffects": reason,
         **_constraints(post),
     }
@@ -139,12 +139,18 @@ def effects_of(post: Posterior, drawn: EffectDraws) -> dict[str, Any]:
     table = table_of_effects(post, drawn, LEVEL)
     place = {name: j for j, name in enumerate(post.names)}
     columns = ("cause", "effect", "mean", "lower", "upper", "mean_given_path", "probability")
-    rows = [
+    rows: list[list[Any]] = [
         [place[cause], place[effect], *map(round_to_four, numbers)]
         for cause, effect, *numbers, path in zip(*(table[name].tolist() for name in columns))
         if path >= LEAST_PATH and np.isfinite(numbers).all()
     ]
-    return {"level": LEVEL, "linear": drawn.direct is not None, "rows": sorted(rows)}
+    if post.model.categorical:  # the levels compared, and the one whose probability changes
+        for row in rows:
+            cause, effect = (post.levels[k] for k in row[:2])
+            row.append(f"{cause[0]} → {cause[-1]}: {effect[-1]}")
+    return {
+        "level": LEVEL, "linear": drawn.direct is not None, "categorical": post.model.categorical, "rows": sorted(rows)
+    }  # fmt: skip
 
 
 def signs_of(p: Matrix, drawn: EffectDraws) -> dict[str, list[int]]:

@@ -46,7 +46,7 @@ def functions(post: Posterior) -> str:
 
 def strongest_functions(post: Posterior) -> list[Curve]:
     """Return the functions of the most probable edges; none for a linear model."""
-    if post.model.linear:
+    if post.model.linear or post.model.categorical:
         return []
     p = post.edge_marginals
     order = np.argsort(-p, axis=None, kind="stable")[:MOST_FUNCTIONS]

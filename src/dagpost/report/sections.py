@@ -138,6 +138,13 @@ def _about_model(post: Posterior) -> Reason:
     return Reason("caution", text)
 
 
+def _units(post: Posterior) -> str:
+    """Return the units of the columns, or that there are none."""
+    if post.model.categorical:
+        return f"categories, {min(map(len, post.levels))} to {max(map(len, post.levels))} levels"
+    return "standardised columns" if post.scaling is not None else "as in the table"
+
+
 def _measures(post: Posterior) -> list[Measure]:
     """Return the diagnostics that the run has recorded."""
     diagnostics = post.record.diagnostics
@@ -287,7 +294,7 @@ def options(post: Posterior, summary: Mapping[str, Any]) -> str:
         ("method", method_sentence(method, diagnostics) or None),
         ("settings", option_phrases(provenance.options, diagnostics) or None),
         ("duration", None if seconds is None else f"{seconds:,.1f} seconds"),
-        ("units", "standardised columns" if post.scaling is not None else "as in the table"),
+        ("units", _units(post)),
         ("dagpost", summary.get("dagpost", __version__)),
         ("SHA-256 of the data", provenance.data_hash),
     ]

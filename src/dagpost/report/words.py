@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dagpost.models import Additive, BGe, GaussianProcess, LinearGaussian, MlpGaussian
+from dagpost.models import Additive, BDeu, BGe, GaussianProcess, LinearGaussian, MlpGaussian
 from dagpost.posterior.records import ChainDiagnostics, Diagnostics, ExactDiagnostics, ParticleDiagnostics
 from dagpost.priors import ErdosRenyi, InformedPrior, ScaleFree, Uniform, UnknownDensity
 from dagpost.priors.constraints import Constraints
@@ -50,6 +50,17 @@ def _bge(model: BGe) -> str:
         f"{model.alpha_mu:g} row{'' if model.alpha_mu == 1 else 's'}; "
         f"degrees of freedom of the Wishart prior: {freedom}{chosen}"
     )
+
+
+def _bdeu(model: BDeu) -> str:
+    """Return the categorical model in words."""
+    weight = f"{model.equivalent_sample_size:g} row{'' if model.equivalent_sample_size == 1 else 's'}"
+    prior = {
+        "bdeu": f"the weight of {weight}, divided equally among the cells of a table (BDeu)",
+        "k2": "the weight of one row in each cell (K2)",
+        "bds": f"the weight of {weight}, divided among combinations of levels that occur (BDs)",
+    }
+    return f"Categorical network, tables of probabilities integrated out; Dirichlet prior with {prior[model.variant]}"
 
 
 def _additive(model: Additive) -> str:
@@ -99,6 +110,7 @@ SENTENCES: dict[type, Callable[[Any], str]] = {
     LinearGaussian: _linear,
     MlpGaussian: _mlp,
     BGe: _bge,
+    BDeu: _bdeu,
     Additive: _additive,
     GaussianProcess: _gaussian_process,
     ErdosRenyi: _erdos_renyi,

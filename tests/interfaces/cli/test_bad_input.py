@@ -50,9 +50,24 @@ TABLES = {
     "dependent columns": (changed(d=GOOD.a + GOOD.b), "is a linear combination of"),
     "one row": (GOOD[:1], r"1 row\(s\)"),
     "one column": (GOOD[["a"]], r"1 column \('a'\)"),
-    "strings": (changed(b="x"), "column 'b', row 1 holds 'x', not a number"),
+    "one text": (
+        changed(b="x"),
+        r"2 problems: column 'b' holds categories.*--drop NAME.*; column 'b' is constant \(value 'x'\)",
+    ),
+    "strings": (
+        changed(b=[f"s{i}" for i in range(50)]),
+        "column 'b', row 1 holds 's0', not a number: recode, leave out",
+    ),
+    "many texts": (
+        changed(b=[f"s{i % 40}" for i in range(50)]),
+        r"column 'b' holds 40 different texts \(the first: 's0'\), too many for categories: .*--kinds NAME=categorical",
+    ),
+    "categories beside numbers": (changed(b=["low", "high"] * 25), "column 'b' holds categories.*--drop NAME"),
     "mixed types": (spoilt("three"), "column 'b', row 11 holds 'three'"),
-    "dates": (changed(b=pd.date_range("2020-01-01", periods=50).astype(str)), "column 'b', row 1 holds '2020-01-01'"),
+    "dates": (
+        changed(b=pd.date_range("2020-01-01", periods=50).astype(str)),
+        r"column 'b' holds dates \(the first: row 1, '2020-01-01'\): turn into numbers",
+    ),
     "decimal comma": (spoilt("1,5"), "decimal comma"),
     "overflow": (changed(b=1e200 * GOOD.b), "column 'b' reaches .*overflows"),
     "underflow": (changed(b=1e-200 * GOOD.b), "column 'b' has values too small"),
@@ -67,8 +82,9 @@ TABLES = {
 MANY = changed(b="x", c=7.0, d=GOOD.a, e=GOOD.a.where(GOOD.index != 3), f=-2 * GOOD.a)
 TABLES["many problems"] = (
     MANY,
-    "5 problems: column 'b', row 1 holds 'x'.*--drop NAME.*; column 'e' has 1 missing value, .*--missing drop.*"
-    "; column 'c' is constant .*--drop constant.*; columns 'a' and 'd' are identical: .*--drop duplicate"
+    "4 problems: column 'e' has 1 missing value, .*--missing drop.*"
+    r"; columns 'b', 'c' are constant \(values 'x', 7\).*--drop constant.*; columns 'a' and 'd' are identical: .*"
+    "--drop duplicate"
     "; columns 'a' and 'f' are the same up to scale",
 )
 
@@ -185,7 +201,7 @@ def test_every_problem_has_the_cure_that_it_names(dagpost, tmp_path):
         (["--encoding", "latin-99"], "encoding='latin-99': unknown"),
         (["--drop", "constnat"], "drop='constnat': not a column: did you mean 'constant'"),
         (["--drop", "a", "--drop", "b", "--drop", "c"], "no column is left"),
-        (["--missing", "impute"], "missing='impute': give \"drop\""),
+        (["--missing", "impute"], 'missing=\'impute\': give "drop" or "keep"'),
         (["--no-header"], "columns 'x0', 'x1', 'x2' hold text"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Greedy equivalence search (GES; Chickering, 2002) with BIC: the essential graph that no single step improves.
+"""Greedy equivalence search (GES; Chickering, 2002): the essential graph that no single step improves, by BIC or, for
+categorical data, by the evidence.
 
 A step inserts or deletes the edge `x -> y` in some DAG of the class. A clique of undirected neighbours of `y`, taken to
 be its parents too, selects that DAG. Edges are inserted while the score improves, then deleted.
@@ -13,16 +14,19 @@ from jaxtyping import Float
 
 from dagpost._util.compiled import njit
 from dagpost.graphs.essential import complete
+from dagpost.models.counts import CountScratch, CountTable, count_evidence, count_scratch, no_counts
 from dagpost.typing import Graph
 
 
-def greedy_search(values: Float[np.ndarray, "n d"]) -> Graph:
+def greedy_search(values: Float[np.ndarray, "n d"], counts: CountTable | None = None) -> Graph:
     """Return the essential graph that GES finds.
 
     Parameters
     ----------
     values
         Rows of observational data.
+    counts
+        The same rows as counts of categories, whose evidence is then the score.
 
     Returns
     -------
@@ -30,7 +34,7 @@ def greedy_search(values: Float[np.ndarray, "n d"]) -> Graph:
         Adjacency matrix, (d, d); an undirected edge is set in both directions.
     """
     covariance = np.atleast_2d(np.cov(values.T, ddof=0))
-    return _search(covariance, values.shape[0])
+    return _search(covariance, values.shape[0], no_counts(values.shape[1]) if counts is None else counts)
 
 
 class Workspace(NamedTuple):
@@ -43,6 +47,8 @@ class Workspace(NamedTuple):
     chosen: np.ndarray  # (d,) positions in the pool
     queue: np.ndarray  # (d,)
     seen: np.ndarray  # (d,) bool
+    counting: CountScratch
+    counts: CountTable
 
 
 class Step(NamedTuple):
@@ -54,14 +60,15 @@ class Step(NamedTuple):
 
 
 @njit
-def _search(covariance, rows):
+def _search(covariance, rows, counts):
     """Return the essential graph after the insertion and the deletion phase."""
     d = covariance.shape[0]
     graph = np.zeros((d, d), dtype=np.bool_)
     nodes = np.empty((4, d), dtype=np.int64)
     scratch = Workspace(
-        np.empty((d, d)), np.empty(d), nodes[0], nodes[1], nodes[2], nodes[3], np.empty(d, dtype=np.bool_)
-    )
+        np.empty((d, d)), np.empty(d), nodes[0], nodes[1], nodes[2], nodes[3], np.empty(d, dtype=np.bool_),
+        count_scratch(counts), counts,
+    )  # fmt: skip
     for inserting in (True, False):
         while _improve(graph, covariance, rows, inserting, scratch):
             pass
@@ -183,8 +190,16 @@ def _gain(x, y, family, size, covariance, rows, scratch):
     """Return the BIC of y with x and a family as parents, minus that with the family alone.
 
     With `L L^T` the covariance of the parents, x last, and `b = L^-1 cov(parents, y)`, the residual variance of y is
-    `var(y) - sum_a b_a^2`, and `gain = -n/2 log(residual with x / residual without) - 1/2 log n`.
+    `var(y) - sum_a b_a^2`, and `gain = -n/2 log(residual with x / residual without) - 1/2 log n`. For categories it is
+    the difference of the log evidences.
     """
+    if scratch.counts.weights.shape[0] > 0:
+        without = count_evidence(scratch.counts, y, family, size, scratch.counting)
+        beside = family[size] if size < len(family) else x
+        family[size] = x
+        gain = count_evidence(scratch.counts, y, family, size + 1, scratch.counting) - without
+        family[size] = beside
+        return gain
     factor, solved = scratch.factor, scratch.solved
     left = without = covariance[y, y]
     for a in range(size + 1):

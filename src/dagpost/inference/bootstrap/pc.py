@@ -1,4 +1,5 @@
-"""The PC algorithm (Spirtes and Glymour, 1991) with Fisher's z: edges that no test separates, then directions.
+"""The PC algorithm (Spirtes and Glymour, 1991): edges that no test separates, then directions. Tests are Fisher's z or,
+for categorical data, likelihood-ratio tests on contingency tables (G²).
 
 1. Skeleton. From the complete graph, remove the edge `x - y` if `x` and `y` are independent given some set of `size`
    neighbours of `x` or of `y`, for size 0, 1, 2, … Neighbours are those at the start of each size ("PC-stable",
@@ -16,11 +17,14 @@ contradictory tests the result may not be an essential graph and may have no con
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from dagpost._util.compiled import njit
+from dagpost.models.counts import CountScratch, CountTable, count_scratch, label_rows, no_counts
 from dagpost.typing import Graph
 
 TINY = 1e-12
@@ -72,15 +76,55 @@ def pc_of_correlations(correlations: Float[np.ndarray, "d d"], rows: int, signif
     >>> pc_of_correlations(collider, 1000, 0.05).astype(int).tolist()
     [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
     """
-    adjacent, separators = _skeleton(correlations, rows, float(norm.isf(significance / 2)))
+    none = Counting(
+        no_counts(len(correlations)), count_scratch(no_counts(len(correlations))), np.zeros((1, 1, 1)), np.zeros(1)
+    )
+    return _directed(*_skeleton(correlations, rows, float(norm.isf(significance / 2)), none))
+
+
+def pc_of_counts(counts: CountTable, significance: float) -> Graph:
+    """Return what `pc_search` returns, from counts of categorical rows.
+
+    Parameters
+    ----------
+    counts
+        Distinct rows with their numbers.
+    significance
+        Level of the tests.
+
+    Returns
+    -------
+    Graph
+        As for `pc_search`.
+    """
+    d, most = len(counts.levels), int(counts.levels.max())
+    freedom = np.arange(1, (most - 1) ** 2 * len(counts.weights) + 1)
+    counting = Counting(
+        counts, count_scratch(counts), np.zeros((len(counts.weights), most, most)),
+        np.append(np.inf, chi2.isf(significance, freedom)),
+    )  # fmt: skip
+    return _directed(*_skeleton(np.eye(d), int(counts.weights.sum()), 0.0, counting))
+
+
+def _directed(adjacent: Graph, separators: np.ndarray) -> Graph:
+    """Return the partially directed graph of a skeleton and its separators."""
     directed = _colliders(adjacent, separators)
     while _apply_meek_rules(adjacent, directed):
         pass
     return adjacent & ~directed.T
 
 
+class Counting(NamedTuple):
+    """What tests on contingency tables need."""
+
+    table: CountTable
+    scratch: CountScratch
+    cells: np.ndarray  # (u, levels, levels)
+    critical: np.ndarray  # critical value of G² by degrees of freedom
+
+
 @njit
-def _skeleton(correlations, rows, threshold):
+def _skeleton(correlations, rows, threshold, counting):
     """Return which nodes are adjacent, and the separators [x, y, :] of those that are not."""
     d = correlations.shape[0]
     adjacent = ~np.eye(d, dtype=np.bool_)
@@ -92,14 +136,14 @@ def _skeleton(correlations, rows, threshold):
         for x in range(d):
             near = np.flatnonzero(adjacent[x])
             if len(near) > size:
-                _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators)
+                _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators, counting)
         adjacent &= ~separated
         size += 1
     return adjacent, separators
 
 
 @njit
-def _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators):
+def _separate(x, near, size, correlations, rows, threshold, scaled, separated, separators, counting):
     """Test x against each neighbour given every set of `size` other neighbours; record independent pairs.
 
     `scaled[a]` holds covariances of the a-th node of the set with all nodes, given the nodes before it in the set,
@@ -118,9 +162,17 @@ def _separate(x, near, size, correlations, rows, threshold, scaled, separated, s
                 scaled[a, v] = factor * _covariance(s, v, a, correlations, scaled)
         inside[:] = False
         inside[chosen] = True
+        by_counts = counting.table.weights.shape[0] > 0
+        occur = label_rows(counting.table, counting.table.free[0], near[chosen], size, counting.scratch)
         for k in range(len(near)):
             y = near[k]
-            if not inside[k] and _independent(x, y, size, correlations, rows, threshold, scaled):
+            if inside[k]:
+                continue
+            if by_counts:
+                independent = _independent_counts(x, y, occur, counting)
+            else:
+                independent = _independent(x, y, size, correlations, rows, threshold, scaled)
+            if independent:
                 separated[x, y] = separated[y, x] = True
                 for a in chosen:
                     separators[x, y, near[a]] = separators[y, x, near[a]] = True
@@ -154,6 +206,36 @@ def _independent(x, y, size, correlations, rows, threshold, scaled):
         return True
     r = abs(_covariance(x, y, size, correlations, scaled)) / np.sqrt(left_x * left_y)
     return r < 1.0 and np.sqrt(rows - size - 3.0) * np.arctanh(r) < threshold
+
+
+@njit
+def _independent_counts(x, y, occur, counting):
+    """Return whether `G² = 2 sum_k sum_ab N_kab log(N_kab N_k / (N_ka N_kb))` is below its critical value.
+
+    k runs over the combinations of levels of the set that occur, and the degrees of freedom are the sum over k of
+    (levels of x that occur - 1)(levels of y that occur - 1).
+    """
+    table, cells = counting.table, counting.cells
+    size_x, size_y = table.levels[x], table.levels[y]
+    cells[:occur] = 0.0
+    for u in range(table.weights.shape[0]):
+        cells[counting.scratch.label[u], table.codes[x, u], table.codes[y, u]] += table.weights[u]
+    statistic, freedom = 0.0, 0
+    for k in range(occur):
+        total = cells[k].sum()
+        if total == 0.0:
+            continue
+        occur_x = occur_y = 0
+        for b in range(size_y):
+            occur_y += cells[k, :, b].sum() > 0
+        for a in range(size_x):
+            of_x = cells[k, a].sum()
+            occur_x += of_x > 0
+            for b in range(size_y):
+                if cells[k, a, b] > 0:
+                    statistic += 2 * cells[k, a, b] * np.log(cells[k, a, b] * total / (of_x * cells[k, :, b].sum()))
+        freedom += (occur_x - 1) * (occur_y - 1)
+    return statistic < counting.critical[freedom]
 
 
 @njit

@@ -24,7 +24,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
-from dagpost.inference.bootstrap.pc import pc_search
+from dagpost.inference.bootstrap.pc import pc_of_counts, pc_search
 from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.method import Method, Problem
@@ -112,9 +112,13 @@ def bootstrap(
             if classes and clock is not None and clock.expired:
                 break
             done = resample + 1
-            values = data.values[rng.integers(data.observations, size=data.observations)]
+            sample = data.rows(rng.integers(data.observations, size=data.observations))
+            counts = model.count_table(model.summarise(sample)) if model.categorical else None
             for tried in settings.levels(level):
-                essential = greedy_search(values) if learner == "ges" else pc_search(values, tried)
+                if learner == "ges":
+                    essential = greedy_search(sample.values, counts)
+                else:
+                    essential = pc_search(sample.values, tried) if counts is None else pc_of_counts(counts, tried)
                 if _has_dag(essential, classes, rng):
                     level = tried
                     break

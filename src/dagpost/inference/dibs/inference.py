@@ -54,9 +54,12 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
     stats = model.summarise(data)
     gradient_stats: Any = stats
     if settings.collapsed:
-        gradient_stats = model.evidence_table(stats)
+        counts = model.count_table(stats)
+        gradient_stats = model.evidence_table(stats) if counts is None else counts
         if gradient_stats is None:
             raise InputError(f"the evidence of the model {model.name!r} has no compiled table: set collapsed=False")
+        if counts is not None and settings.estimator.kind != "score":
+            raise InputError(f"the model {model.name!r} has hard graphs alone: use the estimator 'score'")
         if settings.estimator.kind == "flip" and gradient_stats.width > 1:
             raise InputError(f"the flip estimator has no version for the model {model.name!r}: use 'score'")
         if settings.estimator.kind == "flip" and not gradient_stats.diagonal_prior:

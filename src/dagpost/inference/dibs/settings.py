@@ -16,7 +16,7 @@ import optax
 from dagpost.errors import InputError, positive, whole_number
 from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.latent import Embedding, InnerProduct
-from dagpost.models import Additive, BGe, Model
+from dagpost.models import Additive, BDeu, BGe, Model
 
 
 class Schedule(Protocol):
@@ -347,8 +347,8 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         steps = round(tuned.steps * growth**0.75)
         beta_end = tuned.beta_end * growth**0.75 * more_rows
         bandwidth_z, rate = tuned.bandwidth_z * d / 20, tuned.rate
-        if isinstance(model, Additive) or (isinstance(model, BGe) and np.ndim(model.scale_matrix) == 2):
-            # flips need single columns and a diagonal scale matrix
+        full = isinstance(model, BGe) and np.ndim(model.scale_matrix) == 2
+        if isinstance(model, Additive | BDeu) or full:  # flips need single columns and a diagonal scale matrix
             estimator = Estimator("score", "family", 32)
     else:
         tuned = JOINT.get(model.name, JOINT["linear"])

@@ -17,6 +17,7 @@ from dagpost.inference.dibs.settings import Settings
 from dagpost.models import Model, Statistics
 from dagpost.models.base import SharedRows
 from dagpost.models.conjugate import ConjugateTable, all_families, soft_evidence
+from dagpost.models.counts import CountTable, evidence_of_columns
 from dagpost.priors import Constraints, GraphPrior
 
 
@@ -111,6 +112,8 @@ def _family_scores(target: Target, stats: Statistics, scale):
     model, settings = target.model, target.settings
     if settings.collapsed:
         table: Any = stats
+        if isinstance(table, CountTable):
+            return lambda graph, theta: _count_evidence(table, graph, target.on_host)
         if settings.estimator.kind == "score" and target.on_host:
             return lambda graph, theta: _evidence_on_host(table, graph)
         return lambda graph, theta: jax.vmap(lambda g, j: soft_evidence(table, g, j, table.group[j]), in_axes=(1, 0))(
@@ -129,6 +132,18 @@ def _evidence_on_host(table: ConjugateTable, graph):
     """Return the log evidence of every family of a hard graph, from the compiled CPU kernel."""
     shape = jax.ShapeDtypeStruct(graph.shape[:-1], graph.dtype)
     return host_call("dagpost.evidence", _evidence, shape, lax.stop_gradient(graph), *table)
+
+
+def _count_evidence(table: CountTable, graph, on_host: bool):
+    """Return the log evidence of every categorical family of a hard graph; an accelerator asks the host for it."""
+    shape, hard = jax.ShapeDtypeStruct(graph.shape[:-1], graph.dtype), lax.stop_gradient(graph)
+    if on_host:
+        return host_call("dagpost.counts", evidence_of_columns, shape, hard, *table)
+
+    def call(*given):
+        return evidence_of_columns(*given).astype(shape.dtype)
+
+    return jax.pure_callback(call, shape, hard, *table, vmap_method="legacy_vectorized")
 
 
 def _evidence(graphs, *fields):

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from dagpost._util.compiled import njit
 from dagpost._util.environment import available_cores
-from dagpost.inference.mcmc.scoring import Scorer, empty_cache, log_weight_of_edges, score
+from dagpost.inference.mcmc.scoring import Scorer, empty_cache, log_weight_of_edges, score, scoring_scratch
 from dagpost.inference.mcmc.structure import (
     Structure,
     clear,
@@ -26,7 +26,6 @@ from dagpost.inference.mcmc.structure import (
     insert,
     structure_of,
 )
-from dagpost.models.conjugate import family_scratch
 from dagpost.typing import Graphs
 
 RARE = 0.05
@@ -43,7 +42,7 @@ def _add_conditionals(parents, ancestors, scorer, cache, sums):
     d, words = parents.shape
     dag = Structure(parents, ancestors, np.zeros((2, d), np.int64))
     wanted, family = np.zeros(1 + words, np.uint64), np.zeros(words, np.uint64)
-    scratch = family_scratch(scorer.table)
+    scratch = scoring_scratch(scorer)
     here = np.zeros((d, 2))
     changed = np.zeros((d, d, 2))  # score of j with the edge i -> j toggled
     for j in range(d):

@@ -35,11 +35,11 @@ from dagpost.inference.mcmc.scoring import (
     log_density,
     log_posterior,
     score,
+    scoring_scratch,
     store,
     temper_of,
 )
 from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structure_of, words_for
-from dagpost.models.conjugate import family_scratch
 from dagpost.typing import Graphs
 
 KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")
@@ -204,7 +204,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, sc
 def _advance(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop):
     """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
-    scratch, room = scratch_for(ensemble.wanted, scorer.table, d, words), np.zeros((2, d), np.int64)
+    scratch, room = scratch_for(ensemble.wanted, scorer, d, words), np.zeros((2, d), np.int64)
     return _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room)
 
 
@@ -212,7 +212,7 @@ def _advance(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop):
 def _score_families(parents, scores, scorer, cache, wanted, from_node):
     """Fill in the family scores of one DAG; return the node whose family is missing, or d."""
     d = parents.shape[0]
-    scratch = family_scratch(scorer.table)
+    scratch = scoring_scratch(scorer)
     for j in range(from_node, d):
         at = score(scorer, cache, j, parents[j], wanted, scratch)
         if at < 0:

@@ -14,9 +14,8 @@ import numpy as np
 
 from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
-from dagpost.inference.mcmc.scoring import log_weight, score
+from dagpost.inference.mcmc.scoring import ScoringScratch, log_weight, score, scoring_scratch
 from dagpost.inference.mcmc.structure import clear, copy_row, insert
-from dagpost.models.conjugate import FamilyScratch, family_scratch
 
 ACCEPTED, REJECTED, MISSING = 1, 0, -1
 NO_NODE = np.int64(-1)
@@ -35,7 +34,7 @@ class Scratch(NamedTuple):
     drawn: np.ndarray  # (3, 2) scores
     allowed: np.ndarray  # (d,)
     chosen: np.ndarray  # (d + 1,)
-    family: FamilyScratch
+    family: ScoringScratch
     own: np.ndarray  # (1,) state of random numbers separate from the chain's
     weights: np.ndarray  # (4, sets) of the block of an exchange move
     largest: np.ndarray  # (4,) weight of each row
@@ -44,11 +43,11 @@ class Scratch(NamedTuple):
 
 
 @njit
-def scratch_for(wanted, table, d, words):
+def scratch_for(wanted, scorer, d, words):
     """Return scratch memory for graphs of d nodes."""
     return Scratch(
         wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
-        np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), family_scratch(table),
+        np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), scoring_scratch(scorer),
         np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
         np.zeros((2, 1 << BLOCK)),
     )  # fmt: skip

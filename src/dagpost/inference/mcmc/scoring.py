@@ -1,8 +1,8 @@
 """Family scores and their cache for compiled loops, for any model with evidence and any prior that decomposes.
 
-A family is a node and its set of parents. Gaussian families with a tabulated prior are scored by the compiled loop
-itself. For everything else the loop stops at a family that is not in the cache, writes it to `wanted`, and continues
-once Python has stored its score. The cache is one open-addressed hash table.
+A family is a node and its set of parents. Gaussian and categorical families with a tabulated prior are scored by the
+compiled loop itself. For everything else the loop stops at a family that is not in the cache, writes it to `wanted` and
+continues once Python has stored its score. The cache is one open-addressed hash table.
 
 Level k of a ladder samples `[p(G) p(D | G)]^heat q(G)^(1 - heat)`, where the reference `log q = reference * |G|` makes
 parents as rare as the Erdős–Rényi prior with two edges per node. Without it, a prior that does not penalise parents
@@ -27,7 +27,8 @@ from dagpost._util.numerics import log_add
 from dagpost.errors import InputError
 from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
 from dagpost.models import Model, Statistics
-from dagpost.models.conjugate import ConjugateTable, evidence_with
+from dagpost.models.conjugate import ConjugateTable, FamilyScratch, evidence_with, family_scratch
+from dagpost.models.counts import CountScratch, CountTable, count_evidence, count_scratch, no_counts
 from dagpost.models.family_table import listed_evidence
 from dagpost.models.integrated import Integrated
 from dagpost.priors import ErdosRenyi, GraphPrior
@@ -126,6 +127,20 @@ class Scorer(NamedTuple):
     compiled: bool
     place: np.ndarray  # (d, d) of candidates in codes of families (`FamilyTable`); of shape (0, 0) without such a table
     listed: np.ndarray  # (d, sets) log evidence by code
+    counts: CountTable  # rows of categorical data; none for other models
+
+
+class ScoringScratch(NamedTuple):
+    """Memory for scoring a family."""
+
+    gaussian: FamilyScratch
+    counts: CountScratch
+
+
+@njit
+def scoring_scratch(scorer):
+    """Return memory for scoring families."""
+    return ScoringScratch(family_scratch(scorer.table), count_scratch(scorer.counts))
 
 
 class Scoring(NamedTuple):
@@ -199,7 +214,7 @@ def _score_uncached(scorer, cache, j, words, wanted, scratch):
         wanted[0] = np.uint64(j + 1)
         wanted[1:] = words
         return -1
-    parents = scratch.parents
+    parents = scratch.gaussian.parents
     p = counted = np.int64(0)
     prior = 0.0
     for i in range(parents.shape[0]):
@@ -218,8 +233,10 @@ def _score_uncached(scorer, cache, j, words, wanted, scratch):
         return store(cache, j, words, -np.inf, counted)
     if scorer.place.shape[0] > 0:
         evidence = listed_evidence(scorer.place, scorer.listed, j, parents, p)
+    elif scorer.counts.weights.shape[0] > 0:
+        evidence = count_evidence(scorer.counts, j, parents, p, scratch.counts)
     else:
-        evidence = evidence_with(scorer.table, j, parents, p, scratch.columns, scratch.lower)
+        evidence = evidence_with(scorer.table, j, parents, p, scratch.gaussian.columns, scratch.gaussian.lower)
     return store(cache, j, words, evidence + prior - scorer.reference * counted, counted)
 
 
@@ -236,9 +253,9 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
             f"the prior {prior.name!r} does not decompose by column, which MCMC over graphs needs: use 'dibs'"
         )
     first = mixture[0].prior  # the one that families are scored with
-    table, columns = model.evidence_table(stats), first.column_table(d)
+    table, counts, columns = model.evidence_table(stats), model.count_table(stats), first.column_table(d)
     listed = model.table if isinstance(model, Integrated) else None
-    compiled = (table is not None and columns is not None) or listed is not None
+    compiled = (columns is not None and (table is not None or counts is not None)) or listed is not None
     if columns is None:
         columns = ColumnTable(np.zeros((d, d)), np.zeros((d, d)))
     uncounted, required = (
@@ -253,6 +270,7 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         table if table is not None else _placeholder_table(d), columns.by_count, columns.by_edge, uncounted, required,
         most, reference, tilts, weights, compiled,
         *(listed if listed is not None else (np.zeros((0, 0), np.int64), np.zeros((0, 0)))),
+        no_counts(d) if counts is None else counts,
     )  # fmt: skip
 
     log_factor = family_prior(first, d)

@@ -14,7 +14,7 @@ import typer
 
 from dagpost import __version__
 from dagpost.errors import InputError, RunError
-from dagpost.interfaces.cli import fit, report, simulate, study
+from dagpost.interfaces.cli import compare, fit, report, simulate, study
 from dagpost.interfaces.cli.output import emit, plain_warnings, print_error, say
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -25,6 +25,7 @@ UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__
 app = typer.Typer(name="dagpost", rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command("fit", epilog=fit.FIT_EXAMPLES)(fit.fit)
 app.command("exact", epilog=fit.EXACT_EXAMPLES)(fit.exact)
+app.command("compare", epilog=compare.COMPARE_EXAMPLES)(compare.compare)
 app.command("show", epilog=report.SHOW_EXAMPLES)(report.show)
 app.command("report", epilog=report.REPORT_EXAMPLES)(report.report)
 app.command("simulate", epilog=simulate.SIMULATE_EXAMPLES)(simulate.simulate)

@@ -20,7 +20,7 @@ import typer
 from dagpost._util.files import TABLE_KINDS, existing_file
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.options import parse_settings, prepare, read_data
+from dagpost.interfaces.cli.options import columns_text, parse_kinds, parse_settings, prepare, read_data
 from dagpost.interfaces.cli.output import (
     CHECKPOINT,
     PAGE,
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 OVERRIDES = {
     "units": "--raw-units",
-    "model": "--model linear | additive | gp | mlp, --noise 0.1",
+    "model": "--model linear | additive | gp | mlp | bdeu, --noise 0.1",
     "noise": "--noise 0.1",
     "prior": "--prior erdos-renyi | scale-free | uniform",
     "method": "--method exact | dibs | …",
     "rows": "--interventions FILE_OR_COLUMN",
-    "columns": "leave them out of the table",
+    "columns": "--kinds NAME=KIND",
 }
 """Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
@@ -120,7 +120,8 @@ def run_fit(options: FitOptions) -> None:
     from dagpost.inference.fit import fit
     from dagpost.inference.history import History
 
-    data = read_data(options.table, options.interventions, options.reading, options.quiet)
+    reading = options.reading | {"kinds": parse_kinds(*options.reading["kinds"])}
+    data = read_data(options.table, options.interventions, reading, options.quiet)
     assumptions = assume(
         data,
         options.model,
@@ -139,6 +140,7 @@ def run_fit(options: FitOptions) -> None:
     with output_folder(options.out, files, options.overwrite or goes_on) as folder:
         arguments |= _checkpoint_arguments(options, assumptions.method, folder)
         say(f"{printable(Path(options.table).name)}: {data!r}"[:300], options.quiet)
+        say(columns_text(data), options.quiet)
         say(_assumptions_text(assumptions), options.quiet)
         history = History()
         began = time.perf_counter()
@@ -289,6 +291,8 @@ def fit(
     header: o.Header = None,
     drop: o.Drop = None,
     missing: o.Missing = None,
+    kinds: o.Kinds = None,
+    columns: o.Columns = None,
     knowledge: o.Knowledge = None,
     particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or bootstrap resamples.")] = 30,
     draws: o.Draws = 1000,
@@ -328,7 +332,9 @@ def fit(
         "knowledge": knowledge, "particles": particles, "draws": draws, "steps": steps, "precision": precision,
         "max_moves": max_moves, "time_limit": time_limit,
     }  # fmt: skip
-    reading = dict(sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing)
+    reading: dict[str, Any] = dict(
+        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns)
+    )
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method=method, noise=noise, raw_units=raw_units,
@@ -360,6 +366,8 @@ def exact(
     header: o.Header = None,
     drop: o.Drop = None,
     missing: o.Missing = None,
+    kinds: o.Kinds = None,
+    columns: o.Columns = None,
     knowledge: o.Knowledge = None,
     draws: o.Draws = 1000,
     seed: o.Seed = 0,
@@ -371,12 +379,14 @@ def exact(
     quiet: o.Quiet = False,
     json: o.Json = False,
 ) -> None:
-    """Compute the exact posterior, without sampling error: up to about 16 columns, models bge and linear.
+    """Compute the exact posterior, without sampling error: up to about 16 columns.
 
     Has the defaults of `dagpost fit` and writes the same files.
     """
     fit_arguments = {"knowledge": knowledge, "draws": draws, "memory_limit": memory_limit}
-    reading = dict(sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing)
+    reading: dict[str, Any] = dict(
+        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns)
+    )
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method="exact", noise=noise, raw_units=raw_units,

@@ -65,7 +65,7 @@ def use_accelerator(name: str | None) -> None:
         ) from None
 
 
-MODELS = ("bge", "linear", "additive", "gp", "mlp")
+MODELS = ("bge", "linear", "additive", "gp", "mlp", "bdeu")
 PRIORS = ("unknown-density", "erdos-renyi", "scale-free", "uniform")
 METHODS = (
     "auto", "dibs", "dibs-paper", "exact", "mc3", "m-mc3", "g-mc3", "bootstrap-pc", "bootstrap-ges",
@@ -78,7 +78,9 @@ def _words(*words: str) -> Any:
     return lambda incomplete: [w for w in words if w.startswith(incomplete)]
 
 
-Table = Annotated[str, typer.Argument(help="Table (.csv, .tsv, .xlsx, .parquet) with column names in its first row.")]
+Table = Annotated[
+    str, typer.Argument(help="Table (.csv, .tsv, .xlsx, .parquet, .feather) with column names in its first row.")
+]
 Sep = Annotated[str | None, typer.Option(help="Separator of the columns: a character, tab or whitespace [found out]")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal sign, . or , [found out]")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of the text, such as latin-1 [found out]")]
@@ -90,13 +92,29 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Column to leave out; 'constant' or 'duplicate' for all such; repeatable."),
 ]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=KIND", help="Kind of a column, continuous or categorical [found out from its cells]; repeatable."
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help='Kinds of columns (.toml): lines such as smoker = "categorical", dose = ["low", "high"].'
+    ),
+]
 Missing = Annotated[
     str | None,
-    typer.Option(help="drop: leave out rows with missing values [an error]", autocompletion=_words("drop")),
+    typer.Option(
+        help="drop: leave out rows with missing values; keep: leave them to the model [an error]",
+        autocompletion=_words("drop", "keep"),
+    ),
 ]
 Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
-    str | None, typer.Option("--model", help=f"{', '.join(MODELS)} [bge]", autocompletion=_words(*MODELS))
+    str | None,
+    typer.Option("--model", help=f"{', '.join(MODELS)} [bge; bdeu for categories]", autocompletion=_words(*MODELS)),
 ]
 PriorName = Annotated[
     str | None, typer.Option("--prior", help=f"{', '.join(PRIORS)} [unknown-density]", autocompletion=_words(*PRIORS))
@@ -158,6 +176,37 @@ def read_data(table: str, interventions: str | None, reading: Mapping[str, Any],
     for note in data.notes:
         say(f"{printable(Path(table).name)}: {note}", quiet)
     return data
+
+
+def parse_kinds(given: list[str] | None, columns: str | None) -> dict[str, Any] | None:
+    """Return the kinds of columns from `--columns` and `--kinds`, which goes first; None without either.
+
+    >>> parse_kinds(["smoker=categorical"], None)
+    {'smoker': 'categorical'}
+    """
+    from dagpost.data.kinds import read_kinds
+
+    out = {} if columns is None else read_kinds(columns)
+    for text in given or ():
+        name, equals, kind = text.rpartition("=")
+        if not equals or not name:
+            raise InputError(f"--kinds {printable(text)}: write NAME=KIND, such as smoker=categorical")
+        out[name] = kind.strip()
+    return out or None
+
+
+MOST_LINES = 40
+"""Columns that are described in a line each."""
+
+
+def columns_text(data: Dataset) -> str:
+    """Return one line about each of the first columns, and a count of the others."""
+    lines = [f"  {line}" for line in data.column_lines()]
+    if len(lines) > MOST_LINES:
+        rest = [kind for kind in data.kinds[MOST_LINES:]]
+        counts = ", ".join(f"{rest.count(kind)} {kind}" for kind in dict.fromkeys(rest))
+        lines[MOST_LINES:] = [f"  … and {counts} more"]
+    return "\n".join(["columns (--kinds NAME=KIND changes what they are taken as):", *lines])
 
 
 def parse_settings(given: list[str] | None) -> dict[str, dict[str, Any]]:

@@ -50,17 +50,22 @@ function makeTables() {
     byId("effects-text").textContent = content.noEffects;
     return;
   }
+  const probabilities = "How much more probable the last level of the effect becomes, on average, when the cause is set " +
+    "from its first level to its last one (column “levels”)";
   const change = content.effects.linear ? "when the cause is set one unit higher"
     : "for each unit of the cause, between one standard deviation below its mean and one above";
-  byId("effects-text").textContent = "How much the effect changes, on average, " + change +
-    ", in the units of the table. “Given a path” is the mean over the graphs in which a directed path leads from cause to " +
+  const what = content.effects.categorical ? probabilities
+    : "How much the effect changes, on average, " + change + ", in the units of the table";
+  byId("effects-text").textContent = what + ". “Given a path” is the mean over the graphs in which a directed path leads from cause to " +
     "effect; “overall” counts the other graphs as 0, and so does the central interval of " +
     Math.round(100 * content.effects.level) + " %. Listed are paths with probability 0.01 or more.";
   const plain = (name, csv, at) =>
     ({ name, csv, number: true, value: (row) => row[at], text: (row) => signed(row[at]) });
+  const levels = content.effects.categorical
+    ? [{ name: "levels", csv: "levels", value: (row) => row[6], text: (row) => row[6] }] : [];
   sortedTable(byId("effect-table"), {
     caption: "causal effects", file: "effects.csv", first: 6, rows: content.effects.rows,
-    columns: [...causeAndEffect, plain("mean given a path", "mean_given_path", 5), plain("overall mean", "mean", 2),
+    columns: [...causeAndEffect, ...levels, plain("mean given a path", "mean_given_path", 5), plain("overall mean", "mean", 2),
       plain("lower", "lower", 3), plain("upper", "upper", 4), number("path", "path", ([i, j]) => path(i, j))],
   });
 }

@@ -1,0 +1,211 @@
+"""Models side by side on one table: which predicts rows that it has not seen best, and how much evidence each has.
+
+The rows are divided into folds; every model is fitted without each fold and asked for the log density of its rows, with
+graphs and parameters integrated out, in the units of the table. That can be compared between all models for one kind of
+columns, whatever their priors. The log evidence of the whole table is beside it where the run was exact.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from dagpost._util.numerics import generator, key_from_seed
+from dagpost._util.progress import progress_bar
+from dagpost.data import Dataset, as_dataset
+from dagpost.errors import InputError, printable, whole_number
+from dagpost.inference.defaults import assume
+from dagpost.inference.exact import ExactPosterior
+from dagpost.inference.fit import fit
+from dagpost.metrics import log_predictive_density
+from dagpost.models import BDeu, Model
+from dagpost.posterior import Posterior
+from dagpost.priors import GraphPrior
+
+CLEAR = 2.0
+"""Standard errors from which on a difference is called clear."""
+FOR_NUMBERS: tuple[str, ...] = ("bge", "linear", "additive")
+FOR_CATEGORIES = (BDeu(), BDeu(10.0), BDeu(variant="k2"), BDeu(variant="bds"))
+"""Models that are compared if nobody names any."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Models compared on one table, the best first.
+
+    Attributes
+    ----------
+    table
+        A row for each model: `log_density` of a held-out row, in nats, and its standard error over folds; `behind` the
+        best model by how much, with its own standard error; `log_evidence` of the whole table, NaN where the run was
+        not exact; `seconds` that all fits took.
+    by_fold
+        Log density of a held-out row by model and fold.
+    """
+
+    table: pd.DataFrame
+    by_fold: Float[np.ndarray, "m f"]
+
+    @property
+    def best(self) -> str:
+        """Name of the model with the largest held-out density."""
+        return str(self.table.index[0])
+
+    @property
+    def sentence(self) -> str:
+        """The result in plain words."""
+        best = printable(self.best)
+        if len(self.table) == 1:
+            return f"Only {best} was compared."
+        others = self.table.iloc[1:]
+        beaten = others["behind"] > CLEAR * others["behind_error"]
+        second = others.iloc[0]
+        if not beaten.iloc[0]:
+            near = [printable(name) for name in others.index[~beaten]]
+            return (
+                f"No clear difference: {best} predicts held-out rows best, but {' and '.join(near)} "
+                f"{'is' if len(near) == 1 else 'are'} within the error ({second['behind']:.3g} ± "
+                f"{CLEAR * second['behind_error']:.2g} nats per row). Take the simplest of them."
+            )
+        lead, error = second["behind"], CLEAR * second["behind_error"]
+        return (
+            f"{best} predicts held-out rows best: {lead:.3g} ± {error:.2g} nats per row better than "
+            f"{printable(others.index[0])}, the next."
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.table.round(3).to_string()}\n{self.sentence}"
+
+
+def compare(
+    data: Any,
+    models: Sequence[str | Model] | None = None,
+    prior: str | GraphPrior | None = None,
+    method: str = "auto",
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    time_limit: float | None = 30.0,
+    interventions: Any = None,
+    kinds: Any = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare models on one table by the density of held-out rows, and by evidence where it is exact.
+
+    Parameters
+    ----------
+    data, interventions, kinds
+        The table, as in `fit`.
+    models
+        Names or objects. Named models have the defaults of the command line: columns are standardised, noise is learnt.
+        By default "bge", "linear" and "additive", or for categories "bdeu" with four priors.
+    prior, method
+        As in `fit`, for all models; by default "unknown-density" and "auto".
+    folds
+        Parts that the rows are divided into, at random; each is held out once.
+    seed
+        Fixes folds and fits.
+    time_limit
+        Seconds of each fit, of which there are one for each fold and model, and one more for the evidence.
+    progress
+        Whether to show a progress bar; by default on a terminal.
+    **options
+        Options of the method.
+
+    Returns
+    -------
+    Comparison
+        A table with the best model first, and a sentence.
+
+    Examples
+    --------
+    >>> import dagpost as dp
+    >>> data = dp.simulate("linear", nodes=4, observations=100, seed=1).train
+    >>> found = dp.compare(data, ["bge", "linear"], folds=2)
+    >>> sorted(found.table.index)
+    ['bge', 'linear']
+    """
+    table = as_dataset(data, interventions=interventions, kinds=kinds)
+    folds = whole_number("folds", folds, least=2)
+    if table.observations < 2 * folds:
+        raise InputError(f"folds={folds}: {table.observations} rows are too few, give at most half as many folds")
+    chosen = list(models) if models is not None else _models_for(table)
+    if isinstance(models, str) or not chosen:
+        raise InputError(f"models={models!r}: give a list of models")
+    names = _names(chosen)
+    part = generator(key_from_seed(seed)).permutation(table.observations) % folds
+    common = {"seed": seed, "progress": False, **options}
+    if method != "exact":
+        common["time_limit"] = time_limit
+    by_fold = np.zeros((len(chosen), folds))
+    evidence, seconds = np.full(len(chosen), np.nan), np.zeros(len(chosen))
+    with progress_bar("comparing models", len(chosen) * (folds + 1), progress) as advance:
+        for m, model in enumerate(chosen):
+            began = time.perf_counter()
+            whole = _fit(table, model, prior, method, common)
+            evidence[m] = _evidence_in_raw_units(whole)
+            advance(1)
+            for fold in range(folds):
+                held_out = table.rows(part == fold)
+                try:
+                    post = _fit(table.rows(part != fold), model, prior, method, common)
+                except InputError as error:
+                    raise InputError(f"without fold {fold + 1} of {folds}: {error}; or give fewer folds") from None
+                by_fold[m, fold] = log_predictive_density(post, held_out) / held_out.observations
+                advance(1)
+            seconds[m] = time.perf_counter() - began
+    return _summary(names, by_fold, evidence, seconds)
+
+
+def _models_for(table: Dataset) -> list[str | Model]:
+    """Return the models for the kinds of columns of a table."""
+    return [*FOR_CATEGORIES] if assume(table).model.categorical else [*FOR_NUMBERS]
+
+
+def _names(models: Sequence[str | Model]) -> list[str]:
+    """Return a name for each model: its own, or its settings where several have the same."""
+    short = [model if isinstance(model, str) else model.name for model in models]
+    names = [name if short.count(name) == 1 or isinstance(m, str) else repr(m) for name, m in zip(short, models)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"models: '{printable(name)}' is there twice: leave one out")
+    return names
+
+
+def _fit(table: Dataset, model: str | Model, prior: Any, method: str, common: dict[str, Any]) -> Posterior:
+    """Return the posterior of one model, with the defaults of the command line."""
+    assumptions = assume(table, model, prior, method)
+    return fit(assumptions.data, assumptions.model, assumptions.prior, assumptions.method, **common)
+
+
+def _evidence_in_raw_units(post: Posterior) -> float:
+    """Return `log p(table)` where the posterior is exact, else NaN."""
+    if not isinstance(post, ExactPosterior) or post.data is None:
+        return float("nan")
+    scaling = post.scaling
+    change = 0.0 if scaling is None else float((~post.data.intervened @ np.log(scaling.scale)).sum())
+    return post.log_evidence - change
+
+
+def _summary(names: Sequence[str], by_fold: np.ndarray, evidence: np.ndarray, seconds: np.ndarray) -> Comparison:
+    """Return the comparison, the best model first."""
+    order = np.argsort(-by_fold.mean(axis=1), kind="stable")
+    by_fold = by_fold[order]
+    behind = by_fold[0] - by_fold
+    root = np.sqrt(by_fold.shape[1])
+    columns = {
+        "log_density": by_fold.mean(axis=1),
+        "error": by_fold.std(axis=1, ddof=1) / root,
+        "behind": behind.mean(axis=1),
+        "behind_error": behind.std(axis=1, ddof=1) / root,
+        "log_evidence": evidence[order],
+        "seconds": seconds[order],
+    }
+    return Comparison(pd.DataFrame(columns, index=pd.Index([names[k] for k in order], name="model")), by_fold)
