@@ -19,6 +19,7 @@ from dagpost._util.compiled import announced
 from dagpost._util.environment import available_memory
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import is_shown
+from dagpost._util.workers import use_workers, workers_of
 from dagpost.data import as_dataset, check_for_inference
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
@@ -121,6 +122,8 @@ def fit(
     callback: Callable[[Any], None] | None = None,
     every: int | None = None,
     on_interrupt: Literal["answer", "raise"] | None = None,
+    workers: int | None = None,
+    cluster: Any = None,
     progress: bool | None = None,
     **options: Any,
 ) -> Posterior:
@@ -173,6 +176,11 @@ def fit(
     on_interrupt
         What Ctrl-C does: "answer" returns what there is, as a time limit would, and a second Ctrl-C raises; "raise"
         raises `KeyboardInterrupt` at once. None: "answer" in an interactive session, "raise" in a script.
+    workers
+        For "auto": number of processes of this machine that run its ensembles of chains, and estimate evidence that is
+        integrated numerically (for "exact", too). None: threads of this process. The result is the same, bit for bit.
+    cluster
+        The same on the workers of a Dask scheduler: its address, or a `distributed.Client`. Workers may come and go.
     progress
         Whether to show a progress bar; by default on a terminal.
     **options
@@ -203,6 +211,8 @@ def fit(
         for name, value in (("time_limit", time_limit), ("checkpoint", checkpoint)):
             if value not in (None, "default"):
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
+    if not chosen.spreads and (workers is not None or cluster is not None):
+        raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
     table = as_dataset(data, interventions=interventions)
     assumed: dict[str, str] = {}
     if model is None:
@@ -229,7 +239,11 @@ def fit(
     problem = replace(problem, clock=clock)
     if is_shown(progress):
         print(f"plan: {chosen.plan(problem)}", file=sys.stderr, flush=True)
-    with announced(chosen.compile_seconds(problem), progress), _stopping(clock, answers):
+    with (
+        use_workers(workers_of(workers, cluster)),
+        announced(chosen.compile_seconds(problem), progress),
+        _stopping(clock, answers),
+    ):
         if checkpoint is None:
             post = chosen.run(problem)
         else:
