@@ -3,7 +3,7 @@
     python benchmarks/wide.py [--nodes 1000] [--draws 1000] [--rows 200] [--only report show]
 
 The posterior is made up: sparse random DAGs around a common one, with a table to draw parameters from. Each operation
-runs in a process of its own; memory is what it needs on top of the loaded posterior.
+runs in a process of its own; memory is how far it raises the peak that making the posterior left.
 """
 
 from __future__ import annotations

@@ -58,6 +58,11 @@ def test_an_error_of_a_task_is_raised_here():
         list(Crew(2).results(fail, [7]))
 
 
+def test_what_cannot_be_sent_is_named():
+    with pytest.raises(InputError, match=r"cannot be sent to other processes \(.*pickle.*\): define their classes in"):
+        list(Crew(1).results(square, [(k for k in range(3))]))
+
+
 def test_workers_that_always_get_lost_end_the_run(monkeypatch):
     monkeypatch.setattr(module, "LOSSES", 3)
     with pytest.raises(RunError, match=r"lost 4 times in a row, the last with Lost"):

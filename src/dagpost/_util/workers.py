@@ -53,6 +53,11 @@ class Workers(ABC):
 
     def _loss(self, error: BaseException, executor: Executor) -> BaseException:
         """Return the error if it means that a worker was lost, and recover; raise it otherwise."""
+        if "pickle" in str(error).lower() or isinstance(error, ModuleNotFoundError):
+            raise InputError(
+                f"model or prior cannot be sent to other processes ({error}): define their classes in a module that "
+                "the workers can import, without functions and open files in them, or leave workers out"
+            ) from error
         if not self.lost(error):
             raise error
         self.recover(executor)
@@ -149,9 +154,11 @@ def child_settings() -> dict[str, str]:
         "jax_persistent_cache_min_compile_time_secs": "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
         "jax_persistent_cache_min_entry_size_bytes": "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES",
         "jax_platforms": "JAX_PLATFORMS",
+        "jax_enable_x64": "JAX_ENABLE_X64",
     }
     settings = {variable: getattr(jax.config, setting, None) for setting, variable in names.items()}
-    return {name: os.environ.get(name, str(value)) for name, value in settings.items() if value is not None}
+    shared = {name: os.environ.get(name, str(value)) for name, value in settings.items() if value is not None}
+    return {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **shared}  # several processes may share one GPU
 
 
 def _prepare_child(parent: int) -> None:

@@ -142,10 +142,11 @@ _built: dict[str, FamilyEvidence] = {}
 def estimate_share(share: tuple[Origin, Sequence[Wanted]]) -> dict[str, dict[Any, Any]]:
     """Estimate families in a worker, which keeps its evidence between calls; return what is known of them."""
     origin, families = share
-    if origin.name not in _built:
+    evidence = _built.get(origin.name)
+    if evidence is None:
+        evidence = origin.build(*origin.arguments)
         _built.clear()  # of another run
-        _built[origin.name] = origin.build(*origin.arguments)
-    evidence = _built[origin.name]
+        _built[origin.name] = evidence
     evidence.fill([family for family in families if evidence._lacks(*family)])
     asked = {(node, np.asarray(row, dtype=np.bool_).tobytes()) for node, row, _ in families}
     return {

@@ -17,7 +17,6 @@ from dagpost.plot.canvas import GraphLayout, layered
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import consensus
 from dagpost.posterior.pairs import adjacency, ranked_pairs
-from dagpost.posterior.sample import chunks_of
 from dagpost.typing import Graph, Matrix
 
 WIDE = 200
@@ -30,7 +29,6 @@ CLUSTERED = 0.5
 """Least probability of an adjacency that joins two variables of a cluster."""
 MOST_CLUSTERS, MOST_LINES = 100, 200
 """Most clusters listed, and most pairs of each."""
-NODES_AT_A_TIME = 32
 
 
 def is_wide(post: Posterior) -> bool:
@@ -68,17 +66,17 @@ def wide_layout(p: Matrix, labels: list[str], threshold: float) -> GraphLayout:
 
 def parent_sets_of_all(post: Posterior, top: int, least: float) -> list[list[Any]]:
     """Return for each node its most probable parent sets, as indices, with their probabilities."""
+    packed = np.concatenate([
+        np.packbits(np.ascontiguousarray(graph.T)[None], axis=2) for graph in post.graphs
+    ])  # (m, node, bits of its parents)  # fmt: skip
     out = []
-    for begin in range(0, post.nodes, NODES_AT_A_TIME):
-        nodes = slice(begin, begin + NODES_AT_A_TIME)
-        parts = [np.packbits(post.graphs[some, :, nodes].transpose(2, 0, 1), axis=2) for some in chunks_of(post.graphs)]
-        for rows in np.concatenate(parts, axis=1):
-            keys, member = np.unique(np.ascontiguousarray(rows).view(f"V{rows.shape[1]}")[:, 0], return_inverse=True)
-            weight = np.bincount(member.reshape(-1), weights=post.weights)
-            best = [k for k in np.argsort(-weight, kind="stable")[:top] if weight[k] >= least]
-            sets = np.unpackbits(np.array([np.frombuffer(keys[k].tobytes(), np.uint8) for k in best]), axis=1)
-            out.append([[np.flatnonzero(row[: post.nodes]).tolist(), round(float(weight[k]), 4)]
-                        for row, k in zip(sets, best)])  # fmt: skip
+    for j in range(post.nodes):
+        rows = np.ascontiguousarray(packed[:, j])
+        keys, member = np.unique(rows.view(f"V{rows.shape[1]}")[:, 0], return_inverse=True)
+        weight = np.bincount(member.reshape(-1), weights=post.weights)
+        best = [k for k in np.argsort(-weight, kind="stable")[:top] if weight[k] >= least]
+        sets = [np.flatnonzero(np.unpackbits(np.frombuffer(keys[k].tobytes(), np.uint8))).tolist() for k in best]
+        out.append([[parents, round(float(weight[k]), 4)] for parents, k in zip(sets, best)])
     return out
 
 

@@ -11,14 +11,13 @@ import hashlib
 import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from dagpost._util.clock import Clock
-from dagpost._util.workers import Workers, current_workers
-from dagpost.errors import InputError
+from dagpost._util.workers import current_workers
 from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc import ensembles as here
 from dagpost.inference.mcmc.ensembles import (
@@ -118,9 +117,11 @@ def advance(
         ensembles[e].clock[0] = made[e]  # rounds of this call, of which the task made some
         traces[e].append(found.log_posterior)
         kept[e].append(found.graphs)
-        return None if made[e] == rounds or stopping() else part(e)
+        cut_short = found.rounds % thin != 0  # by the worker's clock: graphs that are kept later would not be in step
+        return None if made[e] == rounds or cut_short or stopping() else part(e)
 
-    _perform_all(workers, [part(e) for e in range(size)], take, stopping)
+    for _ in workers.results(perform_part, [part(e) for e in range(size)], take, stopping):
+        pass
     section.check()
     fewest = int(made.min())
     log_posterior, graphs = np.zeros((size, fewest)), np.zeros((size, fewest // thin, d, d), np.bool_)
@@ -129,20 +130,6 @@ def advance(
         bits = np.concatenate(kept[e])[: fewest // thin]
         graphs[e] = np.unpackbits(bits, axis=1, count=d * d).reshape(-1, d, d)
     return Record(fewest, log_posterior, graphs)
-
-
-def _perform_all(workers: Workers, parts: list[Part], take: Any, stopping: Any) -> None:
-    """Perform all parts, and those that `take` returns for their results."""
-    try:
-        for _ in workers.results(perform_part, parts, take, stopping):
-            pass
-    except (TypeError, AttributeError, ModuleNotFoundError) as error:
-        if "pickle" not in str(error).lower() and not isinstance(error, ModuleNotFoundError):
-            raise
-        raise InputError(
-            f"model or prior cannot be sent to other processes ({error}): define their classes in a module that the "
-            "workers can import, without functions and open files in them, or leave `workers` and `cluster` out"
-        ) from error
 
 
 def _sendable(scoring: Scoring) -> tuple[Scoring, str]:

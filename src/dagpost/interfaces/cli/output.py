@@ -236,12 +236,12 @@ def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, 
     from dagpost.report.content import sign_of_pairs
     from dagpost.report.wide import LISTED, is_wide
 
-    info, most = dict(post.info), None
+    info, most = dict(post.info), post.nodes**2
     if is_wide(post):  # edges.csv and posterior.nc hold the rest
         most = LISTED
         if "edge_errors" in info:
             info["edge_errors"] = []
-    signs, pairs = sign_of_pairs(post), post.pair_table()[:most].to_dict("records")
+    signs, pairs = sign_of_pairs(post), post.pair_table().head(most).to_dict("records")
     return {
         "dagpost": __version__,
         "table": table,
@@ -258,7 +258,7 @@ def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, 
         "seconds": round(seconds, 3),
         "info": info,
         "pairs": [{**pair, "sign": signs.get((pair["cause"], pair["effect"]))} for pair in pairs],
-        "edges": post.edge_table()[:most].to_dict("records"),
+        "edges": post.edge_table().head(most).to_dict("records"),
     }
 
 
