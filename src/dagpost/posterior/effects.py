@@ -23,11 +23,12 @@ from dagpost.posterior.interventions import (
     effect_moments,
     families_of,
     mean_weights,
+    nodes_on_paths,
     relevant_groups,
     simulate_under,
     total_effects,
 )
-from dagpost.posterior.parameters import can_draw, parameters_of, select_draws
+from dagpost.posterior.parameters import WIDE, can_draw, effects_in_parts, parameters_of, select_draws
 from dagpost.posterior.sample import GraphSample, chain_of_draws
 from dagpost.typing import Graphs, Key, Theta
 
@@ -165,7 +166,10 @@ def effect_of(
     reach = descendants(post.graphs)
     connected = np.flatnonzero(reach[selected.member, i, j])
     values = np.zeros(len(selected.member))
-    if len(connected):
+    if len(connected) and post.nodes > WIDE and type(post.model).linear_weights is not Model.linear_weights:
+        on_path = nodes_on_paths(reach[selected.member[connected]], i, j)
+        values[connected] = factor * effects_in_parts(post, selected.member[connected], on_path, i, j, key_theta)
+    elif len(connected):
         graphs, theta = parameters_of(post, selected.member[connected], key_theta)
         ends = contrast_of(post, i, contrast, units)
         values[connected] = factor * _effects_of_cause(post.model, graphs, theta, i, ends, key_rows, rows)[:, j]
