@@ -338,7 +338,8 @@ class Posterior(GraphSample):
         'exact'
         """
         found, table = edge_intervals(self, level), self.edge_table()
-        cause, effect = ([self.names.index(name) for name in table[column]] for column in ("cause", "effect"))
+        place = {name: j for j, name in enumerate(self.names)}
+        cause, effect = ([place[name] for name in table[column].tolist()] for column in ("cause", "effect"))
         table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
         table.attrs["source"] = found.source
         return table

@@ -89,8 +89,9 @@ def _panels(summary: dict[str, Any], post: Posterior | None) -> list[Callable[[A
 
 
 def largest_effects(post: Posterior) -> list[Effect]:
-    """Return the effects with the largest means; none where drawing the parameters needs data that are missing."""
-    if post.nodes < 2:
+    """Return the effects with the largest means; none in wide tables, where computing all takes long, and where drawing
+    the parameters needs data that are missing."""
+    if post.nodes < 2 or is_wide(post):
         return []
     try:
         return select_effects(post, None, SHOWN_EFFECTS)
