@@ -11,9 +11,9 @@ import dagpost as dp
 from dagpost._util.clock import Clock
 from dagpost.inference.candidates import FEW_CANDIDATES, Candidates
 from dagpost.models import LinearGaussian
+from dagpost.models.family_evidence import Estimate, FamilyEvidence
 from dagpost.models.family_table import ABSENT, listed_evidence
 from dagpost.models.integrated import Integrated
-from dagpost.models.numerical import Estimate, FamilyEvidence
 
 
 class FromClosedForm(FamilyEvidence):

@@ -9,8 +9,9 @@ import pytest
 from scipy.special import logsumexp
 
 import dagpost as dp
+from dagpost.models.family_evidence import CAREFUL, MOST, QUICK
 from dagpost.models.integrated import Integrated, common_families
-from dagpost.models.numerical import CAREFUL, MOST, QUICK, LaplaceEvidence
+from dagpost.models.numerical import LaplaceEvidence
 
 
 def rows(*parents, d=4):

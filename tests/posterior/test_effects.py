@@ -266,3 +266,27 @@ def test_intervals_cover():
         low, high = post.effect(int(i), int(j), draws=2000, seed=seed).interval
         covered.append(low <= truth <= high)
     assert 0.82 <= np.mean(covered) <= 0.98
+
+
+def test_the_effect_in_a_wide_table_is_that_of_a_narrow_one(monkeypatch):
+    """Weights drawn in parts and on paths only: the same mean and spread, whatever lies off the paths."""
+    from dagpost.posterior import effects, parameters
+    from dagpost.posterior.interventions import effects_along_paths, nodes_on_paths, total_effects
+
+    sim = dp.simulate(nodes=8, observations=200, seed=3, interventional_sets=0)
+    post = dp.fit(sim.train, "bge", draws=400)
+    i, j = np.argwhere((post.ancestor_probabilities.to_numpy() > 0.4) & (post.edge_marginals < 0.9))[0].tolist()
+    usual = post.effect(i, j, draws=400)
+    for module in (effects, parameters):
+        monkeypatch.setattr(module, "WIDE", 2)
+    monkeypatch.setattr(parameters, "CHUNK", 4 * 64 * 30)
+    wide = post.effect(i, j, draws=400)
+    assert wide.mean == usual.mean and wide.variance == usual.variance  # closed forms
+    assert wide.zero == pytest.approx(usual.zero)
+    error = usual.sd / np.sqrt(400)
+    assert abs(np.average(wide.draws, weights=wide.weights) - wide.mean) < 5 * error
+    assert wide.draws.std() == pytest.approx(usual.draws.std(), rel=0.2)
+    rng, graphs = np.random.default_rng(0), post.graphs[:50]
+    weights = rng.normal(size=graphs.shape) * graphs
+    found = effects_along_paths(weights, nodes_on_paths(dp.graphs.descendants(graphs), i, j), i, j)
+    np.testing.assert_allclose(found, total_effects(weights, i)[:, j], atol=1e-9)

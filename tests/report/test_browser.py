@@ -387,3 +387,14 @@ def test_functions_of_edges_are_seen(scheme, opened, screenshots):
     assert contrast(line, back) >= 3  # WCAG 2.1 for graphics
     assert "dose" in page.locator("#functions").inner_text() and "response" in page.locator("#functions").inner_text()
     drawing.screenshot(path=screenshots / f"functions-{scheme}.png")
+
+
+def test_a_wide_table_shows_its_most_probable_pairs(opened, screenshots):
+    page = opened(made_up(260, draws=40))
+    assert page.evaluate("document.getElementById('shown').textContent").startswith("200 of ")
+    assert "not computed for so many variables" in page.inner_text("#graphs-note")
+    assert page.locator("#clusters details").count() > 0
+    assert page.locator("#clusters details[open]").count() == 0
+    page.fill("#edge-table input[type=search]", "x17")
+    assert "found" in page.inner_text("#edge-table [role=status]")
+    page.screenshot(path=screenshots / "wide.png", full_page=True)

@@ -28,8 +28,8 @@ def fill_topological_order(graph, order):
     """
     d = graph.shape[0]
     waiting = np.zeros(d, dtype=np.int64)
-    for j in range(d):
-        for i in range(d):
+    for i in range(d):
+        for j in range(d):
             waiting[j] += graph[i, j]
     placed = 0
     done = np.zeros(d, dtype=np.bool_)
@@ -56,6 +56,30 @@ def _acyclic_batch(graphs, out):
     order = np.empty(graphs.shape[1], dtype=np.int64)
     for m in range(graphs.shape[0]):
         out[m] = fill_topological_order(graphs[m], order) == graphs.shape[1]
+
+
+@njit
+def _fill_descendants(graphs, reach):
+    """Write the transitive closure of each graph to `reach`."""
+    count, d, _ = graphs.shape
+    order = np.empty(d, dtype=np.int64)
+    for m in range(count):
+        graph, out = graphs[m], reach[m]
+        if fill_topological_order(graph, order) == d:
+            for place in range(d - 1, -1, -1):  # children come before their parents
+                i = order[place]
+                for child in range(d):
+                    if graph[i, child]:
+                        out[i, child] = True
+                        for j in range(d):
+                            out[i, j] |= out[child, j]
+        else:  # Warshall: after step k, paths may pass through the nodes 0..k
+            out[:] = graph
+            for k in range(d):
+                for i in range(d):
+                    if out[i, k]:
+                        for j in range(d):
+                            out[i, j] |= out[k, j]
 
 
 def as_graphs(graphs) -> np.ndarray:
@@ -247,11 +271,11 @@ def descendants(graphs: Any) -> GraphBatch:
     >>> descendants([[0, 1, 0], [0, 0, 1], [0, 0, 0]]).astype(int).tolist()
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     """
-    reach = as_graphs(graphs).copy()
-    # Warshall: after step k, paths may pass through the nodes 0..k
-    for k in range(reach.shape[-1]):
-        reach |= reach[..., :, k, None] & reach[..., None, k, :]
-    return reach
+    array = as_graphs(graphs)
+    flat = array.reshape(-1, *array.shape[-2:])
+    reach = np.zeros(flat.shape, dtype=np.bool_)
+    _fill_descendants(flat, reach)
+    return reach.reshape(array.shape)
 
 
 DENSE = 10

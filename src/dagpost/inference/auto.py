@@ -212,6 +212,7 @@ class Auto(Method):
     """
 
     watchable: ClassVar[bool] = True
+    spreads: ClassVar[bool] = True
 
     draws: int = 1000
     precision: float = Effort.precision

@@ -19,6 +19,7 @@ from dagpost._util.compiled import announced
 from dagpost._util.environment import available_memory
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import is_shown
+from dagpost._util.workers import use_workers, workers_of
 from dagpost.data import as_dataset, check_for_inference
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
@@ -30,7 +31,7 @@ from dagpost.inference.dibs import Dibs
 from dagpost.inference.exact import Exact, ExactPosterior
 from dagpost.inference.mcmc.joint import JointMc3
 from dagpost.inference.mcmc.mc3 import Mc3
-from dagpost.inference.mcmc.refine import KEPT
+from dagpost.inference.mcmc.refine import BATCHES, KEPT
 from dagpost.inference.method import Method, MethodName, Problem
 from dagpost.models import Model, as_model
 from dagpost.posterior import Posterior
@@ -82,22 +83,42 @@ def as_method(
     return METHODS[method].build({name: value for name, value in common.items() if name in known} | options)
 
 
-def needed_memory(d: int, model: Model, method: Method) -> float:
-    """Return the GiB that a run takes at least: graphs and parameters it keeps, and what its particles work with."""
+def needed_memory(d: int, model: Model, method: Method) -> dict[str, float]:
+    """Return the GiB that a run takes at least, by what takes them."""
     kept, particles = method.graphs_kept(model), int(method.options().get("particles", 0))
     numbers = 0.0
     if model.has_parameters:
         shapes = jax.eval_shape(lambda key: model.sample_theta(key, d), jax.random.key(0))
         numbers = float(sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)))
-    chains = 4 * KEPT * d**2 if isinstance(method, Auto) and model.has_evidence else 0.0
-    return (kept * (d**2 + 16 * numbers) + particles * (32 * d**2 + 16 * numbers) + chains) / 2**30
+    chains = isinstance(method, Auto) and model.has_evidence
+    # three blocks of graphs and edge frequencies: the one before, this one, and this one joined
+    per_ensemble = 3 * (KEPT + 8 * BATCHES) * d**2 if chains else 0
+    ensembles = method.ensembles if isinstance(method, Auto) else 0
+    bytes_ = {
+        "draws": kept * (2 * d**2 + 16 * numbers),
+        "particles": 0.0 if chains else particles * (32 * d**2 + 16 * numbers),
+        "ensembles": float(ensembles * per_ensemble),
+    }
+    return {name: size / 2**30 for name, size in bytes_.items()}
+
+
+CURES = {
+    "draws": "keep fewer graphs ({options}), or use fewer columns",
+    "particles": "use fewer particles or columns",
+    "ensembles": "use fewer ensembles (at least 2) or columns, or method 'dibs'",
+}
+"""What to do about each part of the memory."""
 
 
 def _check_memory(d: int, model: Model, method: Method) -> None:
-    needed, available = needed_memory(d, model, method), available_memory()
+    """Say how much memory a large run needs, before it allocates any; raise an error if the machine has less."""
+    parts, available = needed_memory(d, model, method), available_memory()
+    needed, most = sum(parts.values()), max(parts, key=lambda name: parts[name])
     text = f"method {method.name!r} on {d} columns needs about {needed:.1f} GiB of memory ({available:.1f} GiB at hand)"
     if needed > available:
-        raise InputError(f"{text}: use fewer columns, draws or particles")
+        fewer = "draws" if "draws" in method.options() else "particles"
+        cure = CURES[most].format(options=f"{fewer}=…")
+        raise InputError(f"{text}, {parts[most]:.1f} GiB of it for its {most}: {cure}")
     if needed > LARGE:
         warnings.warn(text, DataWarning, stacklevel=3)
 
@@ -122,6 +143,8 @@ def fit(
     callback: Callable[[Any], None] | None = None,
     every: int | None = None,
     on_interrupt: Literal["answer", "raise"] | None = None,
+    workers: int | None = None,
+    cluster: Any = None,
     progress: bool | None = None,
     **options: Any,
 ) -> Posterior:
@@ -177,6 +200,11 @@ def fit(
     on_interrupt
         What Ctrl-C does: "answer" returns what there is, as a time limit would, and a second Ctrl-C raises; "raise"
         raises `KeyboardInterrupt` at once. None: "answer" in an interactive session, "raise" in a script.
+    workers
+        For "auto": number of processes of this machine that run its ensembles of chains, and estimate evidence that is
+        integrated numerically (for "exact", too). None: threads of this process. The result is the same, bit for bit.
+    cluster
+        The same on the workers of a Dask scheduler: its address, or a `distributed.Client`. Workers may come and go.
     progress
         Whether to show a progress bar; by default on a terminal.
     **options
@@ -207,6 +235,8 @@ def fit(
         for name, value in (("time_limit", time_limit), ("checkpoint", checkpoint)):
             if value not in (None, "default"):
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
+    if not chosen.spreads and (workers is not None or cluster is not None):
+        raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
     table = as_dataset(data, interventions=interventions, kinds=kinds)
     assumed: dict[str, str] = {}
     if model is None:
@@ -234,7 +264,11 @@ def fit(
     problem = replace(problem, clock=clock)
     if is_shown(progress):
         print(f"plan: {chosen.plan(problem)}", file=sys.stderr, flush=True)
-    with announced(chosen.compile_seconds(problem), progress), _stopping(clock, answers):
+    with (
+        use_workers(workers_of(workers, cluster)),
+        announced(chosen.compile_seconds(problem), progress),
+        _stopping(clock, answers),
+    ):
         if checkpoint is None:
             post = chosen.run(problem)
         else:

@@ -32,7 +32,8 @@ from dagpost.errors import InputError
 from dagpost.graphs import topological_order
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
 from dagpost.models.counts import CountTable
-from dagpost.models.numerical import FamilyEvidence, LaplaceEvidence
+from dagpost.models.family_evidence import FamilyEvidence
+from dagpost.models.numerical import LaplaceEvidence
 from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
 from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
 

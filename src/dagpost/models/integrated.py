@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dagpost._util.clock import Clock
-from dagpost._util.environment import available_cores
 from dagpost.errors import printable
 from dagpost.models.base import Model, Statistics
+from dagpost.models.family_evidence import MOST, QUICK, ClosedForm, FamilyEvidence, Origin
 from dagpost.models.family_table import FamilyTable
-from dagpost.models.numerical import MOST, QUICK, ClosedForm, FamilyEvidence
 from dagpost.typing import Graphs, Key, Nodes, Scalar, SoftColumn, Theta
 
 Family = tuple[int, Bool[np.ndarray, " d"]]
@@ -30,6 +29,11 @@ TIMES_DEARER = 5.0
 """How much longer each further effort takes."""
 LARGEST_ERROR = 0.05
 """Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted."""
+
+
+def family_evidence(model: Model, stats: Statistics, seed: int) -> FamilyEvidence:
+    """Return the evidence of a model's families, closed-form or numerical."""
+    return ClosedForm(model, stats) if model.has_evidence else model.numerical_evidence(stats, seed)
 
 
 class Integrated(Model):
@@ -50,9 +54,8 @@ class Integrated(Model):
 
     def __init__(self, model: Model, stats: Statistics, seed: int = 0):
         self.model, self.stats = model, stats
-        self.evidence: FamilyEvidence = (
-            ClosedForm(model, stats) if model.has_evidence else model.numerical_evidence(stats, seed)
-        )
+        self.evidence = family_evidence(model, stats, seed)
+        self.evidence.origin = Origin(family_evidence, (model, jax.tree.map(np.asarray, stats), seed), uuid4().hex)
         self.table: FamilyTable | None = None  # what chains read; None lets them ask for every family
 
     @property
@@ -125,13 +128,7 @@ class Integrated(Model):
 
     def improve(self, rough: Iterable[tuple[Family, int]], clock: Clock) -> Iterator[None]:
         """Estimate families with more effort, in parallel, as long as the clock runs; yield after each."""
-
-        def better(item: tuple[Family, int]) -> None:
-            if not clock.expired:
-                self.evidence.estimate(*item[0], item[1])
-
-        with ThreadPoolExecutor(available_cores()) as pool:
-            yield from pool.map(better, rough)
+        return self.evidence.each([(*family, effort) for family, effort in rough], clock)
 
     def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:
         """Return the standard error of every edge probability that comes from the errors of the evidence.

@@ -2,8 +2,7 @@
 
 `Z = ∫ p(x_j | x_P, theta_j) p(theta_j) dtheta_j` is one number for each family, whatever the model. It is estimated by
 optimisation from many starts and importance sampling with a mixture of t densities at the modes that were found: a
-consistent estimate, with a standard error. Once known, it is kept, so that chains and exact sums over graphs read it
-like a closed form. An estimate depends on the family, the seed and the effort, not on when or where it was asked for.
+consistent estimate, with a standard error.
 
 `LaplaceEvidence` does this for any model, in JAX; a model may bring a faster version of its own
 (`Model.numerical_evidence`).
@@ -11,10 +10,8 @@ like a closed form. An estimate depends on the family, the seed and the effort, 
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,119 +19,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
-from dagpost._util.environment import available_cores
+from dagpost.models.family_evidence import CAREFUL, QUICK, Estimate, FamilyEvidence, Wanted
 from dagpost.typing import Theta
-
-QUICK, CAREFUL, MOST = 0, 1, 3
-"""Efforts of an estimate: for families that a chain passes, for those that the posterior rests on, and the largest, for
-those of them that are hard."""
-
-
-class Estimate(NamedTuple):
-    """Log evidence of a family, its standard error, and the effort that was made."""
-
-    log_evidence: float
-    error: float
-    effort: int
-
-
-class FamilyEvidence(abc.ABC):
-    """Numerical evidence of the families of one data set, with a memory that threads share.
-
-    Parameters
-    ----------
-    d
-        Number of nodes.
-    """
-
-    def __init__(self, d: int):
-        self.d = d
-        self.known: dict[tuple[int, bytes], Estimate] = {}
-
-    @abc.abstractmethod
-    def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        """Return the estimate of one family, computed anew."""
-
-    @abc.abstractmethod
-    def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> Theta:
-        """Return draws of `theta_j` given the family, resampled by importance weight, along a leading axis; entries of
-        absent edges are 0."""
-
-    def estimate(self, node: int, parents: Bool[np.ndarray, " d"], effort: int = QUICK) -> Estimate:
-        """Return the estimate of one family, with at least this effort."""
-        parents = np.asarray(parents, dtype=np.bool_)
-        key = (node, parents.tobytes())
-        if self._lacks(node, parents, effort):
-            self.known[key] = self.compute(node, parents, effort)
-        return self.known[key]
-
-    def _lacks(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> bool:
-        """Return whether a family is still to be estimated with this effort."""
-        found = self.known.get((node, parents.tobytes()))
-        return found is None or found.effort < effort
-
-    def estimates(
-        self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], effort: int = QUICK
-    ) -> list[Estimate]:
-        """Return the estimates of many families, computed in parallel."""
-        families = [(int(node), row, effort) for node, row in zip(nodes, np.asarray(parents, dtype=np.bool_))]
-        self.fill([family for family in families if self._lacks(*family)])
-        return [self.estimate(*family) for family in families]
-
-    def fill(self, families: Sequence[tuple[int, Bool[np.ndarray, " d"], int]]) -> None:
-        """Estimate families, each with its effort, in parallel, and keep the results."""
-        with ThreadPoolExecutor(available_cores()) as pool:
-            list(pool.map(lambda family: self.estimate(*family), families))
-
-    # ---- the memory, for checkpoints
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return everything that is known as arrays."""
-        items = list(self.known.items())
-        return {
-            "evidence_nodes": np.array([node for (node, _), _ in items], dtype=np.int64),
-            "evidence_parents": np.array(
-                [np.frombuffer(key, dtype=np.bool_) for (_, key), _ in items], dtype=np.bool_
-            ).reshape(len(items), self.d),
-            "evidence_values": np.array([tuple(value) for _, value in items], dtype=np.float64).reshape(-1, 3),
-        }
-
-    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take up what `to_arrays` returned."""
-        for node, row, value in zip(*(arrays[f"evidence_{name}"] for name in ("nodes", "parents", "values"))):
-            self.known[int(node), row.tobytes()] = Estimate(float(value[0]), float(value[1]), int(value[2]))
-
-
-class ClosedForm(FamilyEvidence):
-    """Evidence of a model that has it in closed form, but not compiled: each family takes milliseconds.
-
-    Parameters
-    ----------
-    model
-        The model.
-    stats
-        Its statistics of the data.
-    """
-
-    def __init__(self, model: Any, stats: Any):
-        super().__init__(len(np.asarray(jax.tree.leaves(stats.node)[0])))
-        self.model, self.stats = model, stats
-
-    def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        return Estimate(float(self.model.log_evidence(node, np.flatnonzero(parents), self.stats)), 0.0, MOST)
-
-    def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> Theta:
-        raise NotImplementedError("the model itself draws its parameters")
-
-    def fill(self, families: Sequence[tuple[int, Bool[np.ndarray, " d"], int]]) -> None:
-        if not families:
-            return
-        nodes, rows = np.array([node for node, *_ in families]), np.array([row for _, row, _ in families])
-        for node, row, value in zip(nodes.tolist(), rows, self.model.log_evidences(nodes, rows, self.stats)):
-            self.known[node, row.tobytes()] = Estimate(float(value), 0.0, MOST)
-
-
-# ---- any model, in JAX
 
 STARTS = (16, 64, 64, 64)
 """Draws of the prior that are optimised, by effort."""
@@ -260,7 +146,7 @@ class LaplaceEvidence(FamilyEvidence):
         values, errors, *_ = self._run([node], parents[None], effort)
         return Estimate(float(values[0]), float(errors[0]), effort)
 
-    def fill(self, families: Sequence[tuple[int, Bool[np.ndarray, " d"], int]]) -> None:
+    def fill(self, families: Sequence[Wanted]) -> None:
         if self.batch > 1 and self.size > 0:
             quick = [(node, row) for node, row, effort in families if effort == QUICK and self._lacks(node, row, QUICK)]
             for at in range(0, len(quick), self.batch):

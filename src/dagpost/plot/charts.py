@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 LARGEST_WITH_NUMBERS = 12
 """Most nodes for which probabilities are written into the cells by default."""
+LARGEST_WITH_NAMES = 200
+"""Most nodes whose names stand beside a heat map."""
 INTERVAL_NOTES = {
     "exact": "exact, no Monte Carlo error",
     "chains": "{level:.0%} Monte Carlo interval, from batch means of the chains",
@@ -54,7 +56,8 @@ def heat_map(source: Posterior | pd.DataFrame, ax: Axes | None = None, *, writte
     ax
         Axes to draw into; a new figure by default.
     written
-        Whether to write the numbers into the cells; by default for up to 12 nodes.
+        Whether to write the numbers into the cells; by default for up to 12 nodes. More than 200 nodes are numbered
+        in place of their names.
 
     Returns
     -------
@@ -69,8 +72,9 @@ def heat_map(source: Posterior | pd.DataFrame, ax: Axes | None = None, *, writte
     bar = ax.get_figure(root=True).colorbar(image, ax=ax, shrink=0.8, label="probability")  # type: ignore[union-attr]
     bar.outline.set_visible(False)
     shown, size = [label(name) for name in names], font_size(d)
-    ax.set_xticks(range(d), shown, rotation=90, fontsize=size, **PLAIN_TEXT)
-    ax.set_yticks(range(d), shown, fontsize=size, **PLAIN_TEXT)
+    if d <= LARGEST_WITH_NAMES:
+        ax.set_xticks(range(d), shown, rotation=90, fontsize=size, **PLAIN_TEXT)
+        ax.set_yticks(range(d), shown, fontsize=size, **PLAIN_TEXT)
     ax.tick_params(length=0)
     ax.set_xlabel("effect")
     ax.set_ylabel("cause")
@@ -190,7 +194,7 @@ def effects(
 def select_effects(
     post: Posterior, pairs: Sequence[tuple[str | int, str | int]] | None, top: int, level: float = 0.9, seed: int = 0
 ) -> list[Effect]:
-    """Return the effects of these pairs, or the `top` largest, in standard deviations of columns or as probabilities."""
+    """Return the effects of these pairs, or the `top` largest, in standard deviations or as probabilities."""
     if pairs is None:
         sizes = np.abs(post.effects(seed=seed, units="fitted").to_numpy())
         if post.scaling is None and post.data is not None and not post.model.categorical:

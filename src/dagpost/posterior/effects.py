@@ -22,11 +22,12 @@ from dagpost.posterior.features import weighted_mean
 from dagpost.posterior.interventions import (
     effect_moments,
     families_of,
+    nodes_on_paths,
     relevant_groups,
     simulate_under,
     total_effects,
 )
-from dagpost.posterior.parameters import can_draw, parameters_of, select_draws
+from dagpost.posterior.parameters import WIDE, can_draw, effects_in_parts, parameters_of, select_draws
 from dagpost.posterior.sample import GraphSample, chain_of_draws
 from dagpost.posterior.tables import LevelContrast, contrast_of_levels, contrast_text, level_effects, relevant_families
 from dagpost.typing import Graphs, Key, Theta
@@ -177,6 +178,9 @@ def effect_of(
         meaning = contrast_text(post, i, j, levels)
         values = _level_draws(post, selected.member, i, j, levels, generator(key_theta))
         mean = _level_mean(post, i, j, levels)
+    elif len(connected) and post.nodes > WIDE and type(post.model).linear_weights is not Model.linear_weights:
+        on_path = nodes_on_paths(reach[selected.member[connected]], i, j)
+        values[connected] = factor * effects_in_parts(post, selected.member[connected], on_path, i, j, key_theta)
     elif len(connected):
         graphs, theta = parameters_of(post, selected.member[connected], key_theta)
         ends = contrast_of(post, i, contrast, units)

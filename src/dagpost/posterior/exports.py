@@ -94,9 +94,9 @@ def _dagitty_text(text: str) -> str:
 
 def to_csv(post: GraphSample) -> str:
     """Return the edge table as CSV; names that a spreadsheet would read as a formula get a leading apostrophe."""
-    table = post.edge_table()
+    table, cells = post.edge_table(), {name: neutral(name) for name in post.names}
     for column in ("cause", "effect"):
-        table[column] = [neutral(name) for name in table[column]]
+        table[column] = [cells[name] for name in table[column].tolist()]
     return table.to_csv(index=False, lineterminator="\n")
 
 

@@ -32,7 +32,7 @@ from scipy.stats import norm
 from dagpost.errors import InputError
 from dagpost.graphs.acyclicity import descendants
 from dagpost.posterior.records import ChainDiagnostics, ExactDiagnostics
-from dagpost.posterior.sample import GraphSample, chain_of_draws
+from dagpost.posterior.sample import GraphSample, chain_of_draws, weighted_share
 from dagpost.typing import Graph
 
 FEWEST_DRAWS = 4
@@ -91,7 +91,7 @@ class Parents(NamedTuple):
 
 def ancestor_matrix(post: GraphSample) -> Float[np.ndarray, "d d"]:
     """`Pr(i is an ancestor of j)`."""
-    found = np.einsum("m,mij->ij", post.weights, descendants(post.graphs), optimize=True)
+    found = weighted_share(post.weights, post.graphs, descendants)
     return np.minimum(found, 1.0)  # weights sum to one up to rounding
 
 
@@ -210,5 +210,5 @@ def consensus(probabilities: Float[np.ndarray, "d d"], threshold: float) -> Grap
             break
         if not reach[j, i]:
             graph[i, j] = True
-            reach |= reach[:, i, None] & reach[None, j, :]
+            reach[reach[:, i]] |= reach[j]
     return graph

@@ -19,12 +19,13 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from dagpost._util.environment import cached_by_value
 from dagpost.graphs import topological_order
 from dagpost.models import Model, Statistics
 from dagpost.models.base import WeightMoments
+from dagpost.posterior.sample import chunks_of
 from dagpost.typing import Graph, GraphBatch, Graphs, Key, Theta
 
 BATCH = 256
@@ -85,6 +86,18 @@ def total_effects(weights: Float[np.ndarray, "n d d"], cause: int) -> Float[np.n
     return np.linalg.solve(np.eye(d) - np.swapaxes(weights, 1, 2), unit)[..., 0]
 
 
+def effects_along_paths(
+    weights: Float[np.ndarray, "n d d"], on_path: Bool[np.ndarray, "n d"], cause: int, effect: int
+) -> Float[np.ndarray, " n"]:
+    """Return the effect of the cause on one node in every draw, from the weights between the nodes on paths alone."""
+    out = np.zeros(len(weights))
+    for n, nodes in enumerate(on_path):
+        if nodes[effect]:
+            used = np.concatenate([[cause], np.flatnonzero(nodes & (np.arange(len(nodes)) != effect)), [effect]])
+            out[n] = total_effects(weights[n][np.ix_(used, used)][None], 0)[0, -1]
+    return out
+
+
 def families_of(model: Model, stats: Statistics) -> Families:
     """Return a function that computes the weight moments of a family, with a cache."""
     cache: dict[tuple[int, bytes], WeightMoments] = {}
@@ -105,9 +118,17 @@ def relevant_groups(graphs: Graphs, reach: GraphBatch, cause: int, effect: int) 
 
     That distribution depends on the families of the nodes on paths from cause to effect, the effect included.
     """
-    on_path = reach[:, cause, :] & (reach[:, :, effect] | (np.arange(graphs.shape[-1]) == effect))
-    families = np.packbits((graphs & on_path[:, None, :]).reshape(len(graphs), -1), axis=1)
-    return np.unique(families, axis=0, return_inverse=True)[1].reshape(-1)
+    on_path, rows = nodes_on_paths(reach, cause, effect), []
+    for some in chunks_of(graphs):
+        families = graphs[some] & on_path[some, None, :]
+        rows += [row.tobytes() for row in np.packbits(families.reshape(len(families), -1), axis=1)]
+    place = {row: number for number, row in enumerate(sorted(set(rows)))}
+    return np.array([place[row] for row in rows])
+
+
+def nodes_on_paths(reach: GraphBatch, cause: int, effect: int) -> Bool[np.ndarray, "m d"]:
+    """Return the nodes on directed paths from cause to effect, the effect included and the cause left out."""
+    return reach[:, cause, :] & (reach[:, :, effect] | (np.arange(reach.shape[-1]) == effect))
 
 
 def effect_moments(graph: Graph, cause: int, effect: int, family: Families) -> tuple[float, float]:

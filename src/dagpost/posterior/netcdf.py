@@ -110,8 +110,9 @@ def encode(value: Any, opaque: Callable[[Any], Any] | None = None) -> Any:
             "home": home_of(kind),
             "fields": {k: encode(v, opaque) for k, v in content.items()},
         }
-    if isinstance(value, list):
-        return [encode(v, opaque) for v in value]
+    if isinstance(value, list):  # of finite numbers as it is: errors of edges are d² of them
+        plain = all(type(v) is float for v in value) and bool(np.isfinite(value).all())
+        return value if plain else [encode(v, opaque) for v in value]
     if isinstance(value, tuple):
         return {"tuple": [encode(v, opaque) for v in value]}
     if isinstance(value, set | frozenset):

@@ -74,26 +74,27 @@ def settled_directions(probabilities: Matrix) -> Graph:
     return (probabilities > 0) & (probabilities >= LEAST_SHARE * adjacency(probabilities))
 
 
-def ranked_pairs(probabilities: Matrix) -> list[Pair]:
-    """Return all pairs, the most probably adjacent first.
+def ranked_pairs(probabilities: Matrix, least: float = 0.0) -> list[Pair]:
+    """Return pairs, the most probably adjacent first.
 
     Parameters
     ----------
     probabilities
         Edge probabilities; row i, column j for i -> j.
+    least
+        Least probability of an edge in either direction.
 
     Returns
     -------
     list of Pair
-        One for each of the d (d - 1) / 2 pairs.
+        One for each of the d (d - 1) / 2 pairs that are so probably adjacent.
     """
     either = adjacency(probabilities)
-    rows, columns = np.triu_indices(len(probabilities), 1)
-    out = []
-    for k in np.argsort(-either[rows, columns], kind="stable"):
-        i, j = int(rows[k]), int(columns[k])
-        if probabilities[j, i] > probabilities[i, j]:
-            i, j = j, i
-        total = float(either[i, j])
-        out.append(Pair(i, j, total, min(float(probabilities[i, j]) / total, 1.0) if total > 0 else 0.0))
-    return out
+    rows, columns = np.nonzero(np.triu(either >= least, 1))
+    order = np.argsort(-either[rows, columns], kind="stable")
+    rows, columns = rows[order], columns[order]
+    back = probabilities[columns, rows] > probabilities[rows, columns]
+    cause, effect = np.where(back, columns, rows), np.where(back, rows, columns)
+    total, likelier = either[cause, effect], probabilities[cause, effect]
+    share = np.minimum(np.divide(likelier, total, out=np.zeros_like(total), where=total > 0), 1.0)
+    return [Pair(*pair) for pair in zip(cause.tolist(), effect.tolist(), total.tolist(), share.tolist())]

@@ -20,8 +20,8 @@ from dagpost._util.numerics import generator, key_from_seed
 from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
 from dagpost.models import Model, Statistics
-from dagpost.posterior.interventions import simulate_under
-from dagpost.posterior.sample import GraphSample
+from dagpost.posterior.interventions import effects_along_paths, simulate_under
+from dagpost.posterior.sample import CHUNK, GraphSample
 from dagpost.posterior.tables import level_index
 from dagpost.priors import GraphPrior, InformedPrior
 from dagpost.typing import Graphs, Key, Theta
@@ -132,20 +132,39 @@ def select_draws(post: GraphSample, count: int, key: Key, among: Bool[np.ndarray
 
 
 def parameters_of(
-    post: GraphSample, member: Int[np.ndarray, " n"], key: Key, node: int | None = None
+    post: GraphSample, member: Int[np.ndarray, " n"], key: Key, node: int | Bool[np.ndarray, "n d"] | None = None
 ) -> tuple[Graphs, Theta]:
     """Return the selected graphs with their parameters, drawn anew where possible.
 
-    Where only the parameters of one `node` are needed, the others are drawn as if those nodes had no parents: given a
-    graph, the parameters of different nodes are independent, and without parents they cost little.
+    Where only the parameters of one `node` are needed, or of some nodes of each graph, the others are drawn as if those
+    nodes had no parents: given a graph, the parameters of different nodes are independent, and without parents they
+    cost little.
     """
     graphs = post.graphs[member]
     if can_draw(post):
         assert post.data is not None
         stats = post.model.summarise(post.data)
-        families = graphs if node is None else graphs & (np.arange(post.nodes) == node)
+        needed = np.arange(post.nodes) == node if isinstance(node, int) else node
+        families = graphs if needed is None else graphs & needed[..., None, :]
         return graphs, post.model.draw_thetas(jax.random.split(key, len(member)), families, stats)
     return graphs, jax.tree.map(lambda leaf: np.asarray(leaf)[member], post.theta)
+
+
+WIDE = 200
+"""Nodes above which the weights of a linear model are drawn for a few graphs at a time, and on paths only."""
+
+
+def effects_in_parts(
+    post: GraphSample, member: Int[np.ndarray, " n"], on_path: Bool[np.ndarray, "n d"], i: int, j: int, key: Key
+) -> Float[np.ndarray, " n"]:
+    """Return the effect of i on j in each of these graphs, whose nodes on paths are given."""
+    out, size = np.zeros(len(member)), max(1, CHUNK // (4 * post.nodes**2))
+    for number, at in enumerate(range(0, len(member), size)):
+        some = slice(at, at + size)
+        graphs, theta = parameters_of(post, member[some], jax.random.fold_in(key, number), on_path[some])
+        weights = np.asarray(post.model.linear_weights(theta), dtype=np.float64) * graphs
+        out[some] = effects_along_paths(weights, on_path[some], i, j)
+    return out
 
 
 def predict(post: GraphSample, do: Mapping[str | int, float | str] | None, samples: int, seed: int) -> pd.DataFrame:

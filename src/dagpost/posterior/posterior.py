@@ -32,7 +32,7 @@ from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
 from dagpost.posterior.parameters import log_joint_of, predict, systematic
 from dagpost.posterior.records import RunRecord
-from dagpost.posterior.sample import GraphSample, with_data
+from dagpost.posterior.sample import GraphSample, chunks_of, with_data
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key, Theta
 
@@ -98,10 +98,22 @@ class Posterior(GraphSample):
 
     def essential_graphs(self, top: int | None = None) -> list[WeightedGraph]:
         """Markov equivalence classes and their probabilities, most probable first."""
-        classes, member = np.unique(essential_graph(self.graphs).reshape(len(self), -1), axis=0, return_inverse=True)
-        weight = np.bincount(member.reshape(-1), weights=self.weights)
+        size = self.nodes**2
+        rows = [
+            row.tobytes()
+            for some in chunks_of(self.graphs)
+            for row in np.packbits(essential_graph(self.graphs[some]).reshape(-1, size), axis=1)
+        ]
+        classes = sorted(set(rows))
+        place = {row: c for c, row in enumerate(classes)}
+        weight = np.bincount([place[row] for row in rows], weights=self.weights)
+
+        def graph(row: bytes) -> Graph:
+            bits = np.unpackbits(np.frombuffer(row, np.uint8), count=size)
+            return bits.astype(np.bool_).reshape(self.nodes, self.nodes)
+
         order = np.argsort(-weight, kind="stable")[:top]
-        return [WeightedGraph(classes[c].reshape(self.nodes, self.nodes), float(weight[c])) for c in order]
+        return [WeightedGraph(graph(classes[c]), float(weight[c])) for c in order]
 
     def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
         """Posterior mean of any function of the graph, and its Monte Carlo standard error.
@@ -349,7 +361,8 @@ class Posterior(GraphSample):
         'exact'
         """
         found, table = edge_intervals(self, level), self.edge_table()
-        cause, effect = ([self.names.index(name) for name in table[column]] for column in ("cause", "effect"))
+        place = {name: j for j, name in enumerate(self.names)}
+        cause, effect = ([place[name] for name in table[column].tolist()] for column in ("cause", "effect"))
         table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
         table.attrs["source"] = found.source
         return table

@@ -8,8 +8,10 @@ also records where it comes from: the table behind it, its hash and units, and t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeVar
+from weakref import WeakValueDictionary
 
 import jax
 import numpy as np
@@ -23,10 +25,10 @@ from dagpost.data.dataset import check_names
 from dagpost.errors import InputError, WeightingWarning, nearest, printable
 from dagpost.graphs import is_acyclic
 from dagpost.models import Model
-from dagpost.posterior.pairs import adjacency, ranked_pairs
+from dagpost.posterior.pairs import adjacency
 from dagpost.posterior.records import Provenance, RunRecord
 from dagpost.priors import GraphPrior
-from dagpost.typing import Graphs, Theta
+from dagpost.typing import Graph, Graphs, Theta
 
 NORMALISED = 1e-12
 """Log weights whose sum is this close to 0 are left as they are."""
@@ -56,19 +58,14 @@ class GraphSample:
     data: Dataset | None = None
 
     def __post_init__(self):
-        graphs = np.array(self.graphs, dtype=np.bool_)
-        if graphs.ndim != 3 or len(graphs) == 0:
-            raise InputError("a posterior needs at least one graph")
-        if not is_acyclic(graphs).all():
-            raise InputError(f"graph {int(np.argmin(is_acyclic(graphs)))} of the posterior has a cycle")
+        graphs = _checked_graphs(self.graphs)
         weights = np.array(self.log_weights, dtype=np.float64)
         if weights.shape != (len(graphs),) or np.isnan(weights).any() or not np.isfinite(log_sum_exp(weights)):
             raise InputError("log_weights must hold one number for each graph, not all of them -inf")
         if abs(log_sum_exp(weights)) > NORMALISED:  # so that weights read from a file keep their last bit
             weights = log_softmax(weights)
         names = check_names(self.names, graphs.shape[1])
-        for array in (graphs, weights):
-            array.setflags(write=False)
+        weights.setflags(write=False)
         object.__setattr__(self, "graphs", graphs)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "log_weights", weights)
@@ -217,7 +214,7 @@ class GraphSample:
         """The same as a bare array."""
         if self.marginals is not None:
             return np.array(self.marginals)
-        return np.einsum("m,mij->ij", self.weights, self.graphs, optimize=True)
+        return weighted_share(self.weights, self.graphs)
 
     @property
     def expected_edges(self) -> float:
@@ -239,8 +236,12 @@ class GraphSample:
         >>> list(post.edge_table().columns)
         ['cause', 'effect', 'probability', 'adjacent', 'direction']
         """
+        return self._table_of(~np.eye(self.nodes, dtype=np.bool_))
+
+    def _table_of(self, edges: Graph) -> pd.DataFrame:
+        """Return the rows of `edge_table` for these edges."""
         marginals = self.edge_marginals
-        cause, effect = np.nonzero(~np.eye(self.nodes, dtype=np.bool_))
+        cause, effect = np.nonzero(edges)
         names = np.array(self.names, dtype=object)
         probability = marginals[cause, effect]
         adjacent = adjacency(marginals)[cause, effect]
@@ -264,10 +265,55 @@ class GraphSample:
         >>> len(post.pair_table())
         3
         """
-        pairs = [(self.names[pair.cause], self.names[pair.effect]) for pair in ranked_pairs(self.edge_marginals)]
-        table = self.edge_table()
-        kept = pd.MultiIndex.from_arrays([table["cause"], table["effect"]]).isin(pairs)
-        return table.loc[kept].sort_values("adjacent", ascending=False, kind="stable", ignore_index=True)
+        marginals = self.edge_marginals
+        likelier = (marginals > marginals.T) | np.triu(marginals == marginals.T, 1)
+        table = self._table_of(likelier)
+        return table.sort_values("adjacent", ascending=False, kind="stable", ignore_index=True)
+
+
+_CHECKED: WeakValueDictionary[int, np.ndarray] = WeakValueDictionary()
+"""Graphs that posteriors hold, by `id`: copies of a posterior with other weights or records share them."""
+
+
+def _checked_graphs(graphs: Any) -> Graphs:
+    """Return the graphs as an array of its own that cannot be written to; raise an error if one has a cycle."""
+    if _CHECKED.get(id(graphs)) is graphs and not graphs.flags.writeable:
+        return graphs
+    out = np.array(graphs, dtype=np.bool_)
+    if out.ndim != 3 or len(out) == 0:
+        raise InputError("a posterior needs at least one graph")
+    acyclic = is_acyclic(out)
+    if not acyclic.all():
+        raise InputError(f"graph {int(np.argmin(acyclic))} of the posterior has a cycle")
+    out.setflags(write=False)
+    _CHECKED[id(out)] = out
+    return out
+
+
+CHUNK = 1 << 24
+"""Entries of graphs that are averaged at a time: 128 MB in float64."""
+
+
+def chunks_of(graphs: Graphs) -> Iterator[slice]:
+    """Yield the draws in parts of at most `CHUNK` entries."""
+    size = max(1, CHUNK // (graphs.shape[-1] ** 2))
+    yield from (slice(at, at + size) for at in range(0, len(graphs), size))
+
+
+def weighted_share(
+    weights: Float[np.ndarray, " m"], graphs: Graphs, read: Callable[[Graphs], np.ndarray] = lambda graphs: graphs
+) -> Float[np.ndarray, "d d"]:
+    """Return `sum_m w_m f(G_m)` for an f that returns a Boolean matrix for each of some graphs."""
+    chunks = list(chunks_of(graphs))
+    if len(chunks) > 1 and np.ptp(weights) == 0:  # counting is quicker
+        count = np.zeros(graphs.shape[1:], dtype=np.int64)
+        for some in chunks:
+            count += np.add.reduce(read(graphs[some]).view(np.uint8), axis=0, dtype=np.uint32)
+        return count * weights[0]
+    out = np.zeros(graphs.shape[1:])
+    for some in chunks:
+        out += np.einsum("m,mij->ij", weights[some], read(graphs[some]), optimize=True)
+    return out
 
 
 def chain_of_draws(post: GraphSample) -> Int[np.ndarray, " m"] | None:

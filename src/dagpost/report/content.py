@@ -14,6 +14,15 @@ from dagpost.posterior import Posterior
 from dagpost.posterior.effect_tables import EffectDraws, draw_effects, table_of_effects
 from dagpost.posterior.features import consensus
 from dagpost.posterior.pairs import LEAST_SHARE, adjacency, settled_directions
+from dagpost.report.wide import (
+    DRAWN,
+    WIDE,
+    is_wide,
+    listed_pairs,
+    parent_sets_of_all,
+    sparse_integers,
+    wide_layout,
+)
 from dagpost.typing import Graph, Matrix
 
 UNIT = 10_000
@@ -34,6 +43,8 @@ LARGEST_SIMULATED = 20
 """Most nodes for which effects of a nonlinear model are simulated."""
 LEVEL, DRAWS, ROWS = 0.9, 1000, 200
 """Probability of the effects' intervals, draws they are computed from, and rows simulated for each nonlinear one."""
+ENTRIES, FEWEST_DRAWS = 25_000_000, 200
+"""Most entries of all drawn matrices of effects, which leaves fewer draws to wide tables; and the fewest of use."""
 FEWEST_PAIRS, MOST_PAIRS = 0.5, 200
 """Fewest pairs per node and most pairs in total that the initial threshold should show."""
 
@@ -41,35 +52,41 @@ FEWEST_PAIRS, MOST_PAIRS = 0.5, 200
 def content_of(post: Posterior) -> dict[str, Any]:
     """Return the data of the page; the same posterior gives the same data."""
     p = post.edge_marginals
+    wide = is_wide(post)
+    listed = listed_pairs(p) if wide else ~np.eye(post.nodes, dtype=np.bool_)
     layout = layout_of(post.names, p)
     drawn, reason = effect_draws(post)
-    classes = post.essential_graphs(CLASSES)
+    classes = [] if wide else post.essential_graphs(CLASSES)
+    paths = post.ancestor_probabilities.to_numpy()
     return {
         "names": list(post.names),
         "labels": [label(name) for name in post.names],
-        "edges": as_integers(p),
-        "arrows": np.flatnonzero(settled_directions(p) & (adjacency(p) >= LEAST_PAIR)).tolist(),
+        "wide": DRAWN if wide else 0,
+        "edges": sparse_integers(p, listed, UNIT) if wide else as_integers(p),
+        "arrows": np.flatnonzero(settled_directions(p) & (adjacency(p) >= LEAST_PAIR) & listed).tolist(),
         "share": LEAST_SHARE,
         "signLevel": DECIDED_SIGN,
-        "paths": as_integers(post.ancestor_probabilities.to_numpy()),
+        "paths": sparse_integers(paths, listed, UNIT) if wide else as_integers(paths),
         "x": layout.x.round(1).tolist(),
         "y": layout.y.round(1).tolist(),
         "widths": layout.width.round(1).tolist(),
         "order": layout.order,
         "start": first_threshold(p),
         "consensus": index_pairs(post.consensus_graph()),
-        "bestClass": round(classes[0].probability, 4),
+        "bestClass": round(classes[0].probability, 4) if classes else None,
         "classes": [_class(c.graph, c.probability) for c in classes if c.probability >= LEAST_CLASS],
-        "parentSets": _parent_sets(post),
+        "parentSets": parent_sets_of_all(post, PARENT_SETS, LEAST_SET) if wide else _parent_sets(post),
         "effects": None if drawn is None else effects_of(post, drawn),
         "signs": None if drawn is None or any(len(levels) > 2 for levels in post.levels) else signs_of(p, drawn),
         "noEffects": reason,
-        **_constraints(post),
+        **_constraints(post, listed),
     }
 
 
 def layout_of(names: Sequence[str], probabilities: Matrix) -> GraphLayout:
-    """Return the layered layout of the likely edges."""
+    """Return the layered layout of the likely edges; of those drawn first on a wide page."""
+    if len(names) > WIDE:
+        return wide_layout(probabilities, [label(name) for name in names], LAYOUT_THRESHOLD)
     return layered(consensus(probabilities, LAYOUT_THRESHOLD), [label(name) for name in names])
 
 
@@ -123,8 +140,14 @@ def effect_draws(post: Posterior) -> tuple[EffectDraws | None, str]:
             f"Effects in a nonlinear model are simulated, which this page does only for up to {LARGEST_SIMULATED} "
             "columns. In Python: post.effect(cause, effect)."
         )
+    draws = min(DRAWS, ENTRIES // post.nodes**2)
+    if draws < FEWEST_DRAWS:
+        return None, (
+            f"All effects among {post.nodes} columns take more memory than this page uses. "
+            "In Python: post.effect(cause, effect)."
+        )
     try:
-        return draw_effects(post, DRAWS, 0, "raw", ROWS), ""
+        return draw_effects(post, draws, 0, "raw", ROWS), ""
     except InputError:
         return None, (
             "Effects need the data, which a saved posterior does not contain. Add them with `dagpost report run --data "
@@ -191,12 +214,12 @@ def round_to_four(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _constraints(post: Posterior) -> dict[str, list[int]]:
-    """Return the edges that prior knowledge requires or forbids, as row * d + column."""
+def _constraints(post: Posterior, listed: Graph) -> dict[str, list[int]]:
+    """Return the edges that prior knowledge requires, or forbids among those on the page, as row * d + column."""
     known = post.prior.constraints
     if known is None:
         return {"required": [], "forbidden": []}
-    forbidden = ~known.allowed & ~np.eye(post.nodes, dtype=np.bool_)
+    forbidden = ~known.allowed & listed
     return {
         "required": np.flatnonzero(known.required).tolist(),
         "forbidden": np.flatnonzero(forbidden).tolist(),

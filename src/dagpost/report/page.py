@@ -29,6 +29,7 @@ from dagpost.report import sections
 from dagpost.report.content import content_of
 from dagpost.report.functions import functions
 from dagpost.report.sections import assess
+from dagpost.report.wide import clusters_section, is_wide
 from dagpost.report.words import described, method_sentence
 
 LARGEST_GRAPH = 100
@@ -88,8 +89,9 @@ def _panels(summary: dict[str, Any], post: Posterior | None) -> list[Callable[[A
 
 
 def largest_effects(post: Posterior) -> list[Effect]:
-    """Return the effects with the largest means; none where drawing the parameters needs data that are missing."""
-    if post.nodes < 2:
+    """Return the effects with the largest means; none in wide tables, where computing all takes long, and where drawing
+    the parameters needs data that are missing."""
+    if post.nodes < 2 or is_wide(post):
         return []
     try:
         return select_effects(post, None, SHOWN_EFFECTS)
@@ -149,8 +151,8 @@ def text_report(summary: dict[str, Any]) -> str:
 
 def _pair_lines(summary: dict[str, Any]) -> list[str]:
     """Return a table of the pairs: adjacency first, then the more probable direction and its share of the adjacency."""
-    pairs = ranked_pairs(edge_matrix(summary))
-    shown = [pair for pair in pairs if pair.adjacency >= LEAST_LISTED]
+    shown, d = ranked_pairs(edge_matrix(summary), LEAST_LISTED), len(summary["names"])
+    left = d * (d - 1) // 2 - len(shown)
     lines = ["adjacent  share       direction"]
     for pair in shown:
         cause, effect = (printable(summary["names"][k]) for k in (pair.cause, pair.effect))
@@ -158,7 +160,7 @@ def _pair_lines(summary: dict[str, Any]) -> list[str]:
         lines.append(f"{pair.adjacency:8.3f}  {pair.share:5.2f} {note:4}  {cause} -> {effect}")
     return [
         *lines,
-        f"({len(pairs) - len(shown)} pairs that are adjacent with a probability below {LEAST_LISTED:g} are not listed)",
+        f"({left} pairs that are adjacent with a probability below {LEAST_LISTED:g} are not listed)",
         "adjacent: probability of an edge in either direction; share: the part of it that this direction has, which",
         f"is open below {LEAST_SHARE:g}",
     ]
@@ -231,6 +233,8 @@ def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> st
         "trust": sections.trust(assessment),
         "functions-link": '<a href="#functions">Functions</a>' if curves else "",
         "functions": curves,
+        "clusters-link": '<a href="#clusters">Clusters</a>' if is_wide(post) else "",
+        "clusters": clusters_section(post),
         "measures": sections.measures(assessment),
         "knowledge": sections.knowledge(post),
         "options": sections.options(post, summary),

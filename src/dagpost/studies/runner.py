@@ -1,7 +1,7 @@
 """Runner of tasks: performs those that are not finished, and reports the ones that failed.
 
-An executor decides where tasks run: in this process, in processes of this machine, or on a Dask cluster; the latter two
-use joblib.
+An executor decides where tasks run: in this process, in processes of this machine, or on a Dask cluster
+(`_util/workers.py`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from dagpost._util.progress import progress_bar
+from dagpost._util.workers import DaskWorkers, LocalWorkers, Workers
 from dagpost.errors import InputError, RunError, nearest
 from dagpost.studies.task import Store, Task, hardware, versions
 
@@ -79,40 +81,17 @@ def use_one_thread() -> None:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # several processes may share one GPU
 
 
-def share_settings() -> None:
-    """Let child processes use the compilation cache and the device of this process."""
-    import jax
-
-    names = {
-        "jax_compilation_cache_dir": "JAX_COMPILATION_CACHE_DIR",
-        "jax_persistent_cache_min_compile_time_secs": "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
-        "jax_persistent_cache_min_entry_size_bytes": "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES",
-        "jax_platforms": "JAX_PLATFORMS",
-    }
-    for setting, variable in names.items():
-        value = getattr(jax.config, setting, None)
-        if value is not None:
-            os.environ.setdefault(variable, str(value))
-
-
 def serial(tasks: Sequence[Task]) -> Results:
     """Perform tasks one after the other in this process."""
     for task in tasks:
         yield task, perform(task)
 
 
-def _perform_with_task(task: Task) -> tuple[Task, dict[str, Any]]:
-    """Return a task and its result."""
-    return task, perform(task)
-
-
-def _parallel(tasks: Sequence[Task], **options: Any) -> Results:
-    """Yield results as they become available; closing the iterator stops the work."""
-    import joblib
-
-    settings: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1, **options}
-    results: Any = joblib.Parallel(**settings)(joblib.delayed(_perform_with_task)(task) for task in tasks)
-    yield from results
+def _elsewhere(workers: Workers, tasks: Sequence[Task]) -> Results:
+    """Yield results of other processes as they become available; closing the iterator stops the work."""
+    with closing(workers):
+        for index, result in workers.results(perform, tasks):
+            yield tasks[index], result
 
 
 def processes(workers: int) -> Executor:
@@ -121,18 +100,13 @@ def processes(workers: int) -> Executor:
     Parameters
     ----------
     workers
-        Number of processes; 1, or a missing joblib, means this process.
+        Number of processes; 1 means this process.
     """
 
     def run(tasks: Sequence[Task]) -> Results:
-        try:
-            import joblib  # noqa: F401
-        except ImportError:
-            return serial(tasks)
         if workers == 1 or len(tasks) == 1:
             return serial(tasks)
-        share_settings()
-        return _parallel(tasks, n_jobs=min(workers, len(tasks)), pre_dispatch="2*n_jobs")
+        return _elsewhere(LocalWorkers(min(workers, len(tasks))), tasks)
 
     return run
 
@@ -147,22 +121,9 @@ def cluster(address: str, patience: float = 10.0) -> Executor:
     patience
         Seconds to wait for the scheduler's answer.
     """
-    try:
-        import joblib
-        from distributed import Client
-    except ImportError as error:
-        raise InputError("--cluster needs Dask: pip install 'dagpost[cluster]'") from error
 
     def run(tasks: Sequence[Task]) -> Results:
-        try:
-            client = Client(address, timeout=patience, set_as_default=False)
-        except (OSError, ValueError, TimeoutError):
-            raise InputError(
-                f"--cluster {address}: no Dask scheduler answers there: start one with `dask scheduler`, "
-                "and workers with `dask worker ADDRESS`"
-            ) from None
-        with client, joblib.parallel_config(backend="dask", client=client, wait_for_workers_timeout=60):
-            yield from _parallel(tasks, n_jobs=-1)
+        return _elsewhere(DaskWorkers(address, patience), tasks)
 
     return run
 

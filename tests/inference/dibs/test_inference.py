@@ -21,8 +21,8 @@ from dagpost.inference.dibs.inference import prepare
 from dagpost.inference.dibs.particles import without_cycles
 from dagpost.inference.dibs.svgd import Diverged, initial_state, run, step
 from dagpost.models import as_model
+from dagpost.models.family_evidence import CAREFUL
 from dagpost.models.integrated import Integrated
-from dagpost.models.numerical import CAREFUL
 from dagpost.posterior import log_joint_of
 
 PRIOR = dp.ErdosRenyi()

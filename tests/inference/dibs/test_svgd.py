@@ -74,7 +74,7 @@ def test_permuting_particles_permutes_the_result():
 def test_distances():
     x = jnp.asarray(RNG.normal(size=(5, 3)))
     expected = ((np.asarray(x)[:, None] - np.asarray(x)[None]) ** 2).sum(-1)
-    np.testing.assert_allclose(squared_distances(x), expected, atol=1e-5)
+    np.testing.assert_allclose(squared_distances(x, x), expected, atol=1e-5)
 
 
 def test_particles_settle_on_a_gaussian():

@@ -319,12 +319,18 @@ def test_a_stopped_run_goes_on(dagpost, table, tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore::dagpost.errors.DataWarning")
 def test_a_thousand_columns_say_the_memory_first(dagpost, monkeypatch, tmp_path):
     needed = needed_memory(1000, dp.LinearGaussian(), dp.Auto())
-    assert 10 < needed < 40  # a thousand matrices of a million numbers are 7.5 GiB, and are held twice
+    assert 15 < needed["draws"] < 20  # a thousand matrices of a million numbers are 7.5 GiB, and are held twice
+    assert 5 < needed["ensembles"] < 12 and needed["particles"] == 0
+    assert needed_memory(1000, dp.BGe(), dp.Auto(draws=100))["draws"] < 0.2
     rows = np.random.default_rng(0).normal(size=(20, 1000))
     pd.DataFrame(rows).add_prefix("x").to_csv("wide.csv", index=False)
     monkeypatch.setattr("dagpost.inference.fit.available_memory", lambda: 2.0)
     ended = dagpost("fit", "wide.csv")
     assert ended.code == 2 and "on 1000 columns needs about" in ended.err and "2.0 GiB at hand" in ended.err
     assert not (tmp_path / "run").exists()
-    with pytest.raises(dp.InputError, match="on 1000 columns needs about"):
+    with pytest.raises(dp.InputError, match=r"on 1000 columns needs about .* for its ensembles: use fewer ensembles"):
         dp.fit(rows)
+    with pytest.raises(dp.InputError, match=r"for its draws: keep fewer graphs \(draws=…\), or use fewer columns"):
+        dp.fit(rows, "linear")
+    with pytest.raises(dp.InputError, match=r"for its particles: use fewer particles"):
+        dp.fit(rows, "bge", method="dibs", particles=1000)

@@ -67,6 +67,8 @@ def infer_batched(
         For each data set a Posterior, or the error that `infer` would raise.
     """
     check_same_shape(data, seeds)
+    if settings.devices > 1:
+        raise InputError("many data sets at once run on one device: leave `devices` out")
     shared = replace(settings, memory_limit=settings.memory_limit / len(data))
     prepared = [prepare(model, prior, shared, one, particles) for one in data]
     target = prepared[0].target._replace(on_host=False)  # nothing leaves the device

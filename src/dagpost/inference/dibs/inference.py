@@ -13,6 +13,7 @@ from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
 from dagpost.inference.checkpoints.recorder import Sections, section_of
+from dagpost.inference.dibs.devices import check_devices
 from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.latent import Embedding
 from dagpost.inference.dibs.particles import to_posterior
@@ -67,7 +68,9 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
     elif settings.batch is not None:
         gradient_stats = model.rows(data)
     on_host = jax.default_backend() == "cpu"
-    chunks = chunk_sizes(model, settings, data.nodes, stats, particles)
+    uses_host = on_host and settings.collapsed and settings.estimator.kind in ("flip", "score")
+    check_devices(settings.devices, particles, uses_host, isinstance(settings.optimiser, RmsProp))
+    chunks = chunk_sizes(model, settings, data.nodes, stats, particles // settings.devices)
     return Prepared(Target(model, prior, settings, on_host, *chunks), gradient_stats, stats)
 
 
@@ -195,6 +198,7 @@ class Dibs(Method):
     parameter_steps: int | None = None
     draw_parameters: bool | None = None
     memory_limit: float | None = None
+    devices: int | None = None
 
     def __post_init__(self):
         whole_number("particles", self.particles, least=1)

@@ -29,8 +29,8 @@ from dagpost.inference.dibs.svgd import Snapshot
 from dagpost.inference.dibs.target import Target, minibatch
 from dagpost.inference.mcmc import equilibrate
 from dagpost.models import Model, Statistics
+from dagpost.models.family_evidence import CAREFUL
 from dagpost.models.integrated import Integrated, common_families
-from dagpost.models.numerical import CAREFUL
 from dagpost.posterior import Posterior, log_joint_of
 from dagpost.posterior.records import ParticleDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.typing import Graphs, Key, Theta

@@ -187,7 +187,10 @@ class Settings:
         weighted by their evidence. Without a closed form the evidence is integrated numerically (a tenth of a second
         for each family of a network). For joint inference.
     memory_limit
-        GiB for the intermediate values of one step; particles are processed in chunks to stay below it.
+        GiB for the intermediate values of one step on a device; particles are processed in chunks to stay below it.
+    devices
+        Devices that the particles are spread over, of all processes if `jax.distributed` is used. The result is that
+        of one device up to rounding.
     """
 
     steps: int = 3000
@@ -209,9 +212,11 @@ class Settings:
     parameter_steps: int = 0
     draw_parameters: bool = False
     memory_limit: float = 2.0
+    devices: int = 1
 
     def __post_init__(self):
         whole_number("steps", self.steps, least=1)
+        whole_number("devices", self.devices, least=1)
         for name in ("bandwidth_z", "bandwidth_theta", "memory_limit"):
             positive(name, getattr(self, name))
         for name, kind in (("estimator", Estimator), ("embedding", Embedding)):

@@ -23,16 +23,23 @@ from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.checkpoint import tree_from_arrays, tree_to_arrays
+from dagpost.inference.dibs.devices import (
+    by_device,
+    check_undisturbed,
+    collected,
+    gathered,
+    in_host_memory,
+    spread,
+)
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.inference.dibs.target import Target, gradients
 from dagpost.typing import Key
 
 
-def squared_distances(particles: Float[Array, "m p"]) -> Float[Array, "m m"]:
+def squared_distances(particles: Float[Array, "m p"], others: Float[Array, "n p"]) -> Float[Array, "m n"]:
     """Return `|x_a - x_b|²` of all pairs."""
-    squares = jnp.sum(particles**2, axis=1)
-    inner = particles @ particles.T
-    return jnp.maximum(squares[:, None] + squares[None, :] - 2 * inner, 0.0)
+    inner = particles @ others.T
+    return jnp.maximum(jnp.sum(particles**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None, :] - 2 * inner, 0.0)
 
 
 def flatten(tree: Any) -> Float[Array, "m p"]:
@@ -41,7 +48,9 @@ def flatten(tree: Any) -> Float[Array, "m p"]:
     return jnp.concatenate([leaf.reshape(leaf.shape[0], -1) for leaf in leaves], axis=1)
 
 
-def directions(z: Array, theta: Any, z_gradient: Array, theta_gradient: Any, bandwidth_z, bandwidth_theta):
+def directions(
+    z: Array, theta: Any, z_gradient: Array, theta_gradient: Any, bandwidth_z, bandwidth_theta, devices: int = 1
+):
     """Return `phi` of every particle for the additive kernel `k = exp(-|z - z'|²/gz) + exp(-|theta - theta'|²/gt)`.
 
     For each part x of a particle, `phi^x(a) = 1/M sum_b [k(b, a) grad_b + d k(b, a) / d x_b]` (algorithm 2), and
@@ -50,18 +59,22 @@ def directions(z: Array, theta: Any, z_gradient: Array, theta_gradient: Any, ban
         phi^x = (K grad - 2/g (K_x x - x rowsum(K_x))) / M.
 
     Without parameters the kernel has its first summand only. One particle gives `phi = k(x, x) grad`, with
-    `k(x, x) = 2` for the joint kernel.
+    `k(x, x) = 2` for the joint kernel. With several devices a runs over the particles of this one, and b over all.
     """
     count = z.shape[0]
     has_theta = len(jax.tree.leaves(theta)) > 0
-    kernel_z = jnp.exp(-squared_distances(flatten(z)) / bandwidth_z)
-    kernel_theta = jnp.exp(-squared_distances(flatten(theta)) / bandwidth_theta) if has_theta else jnp.zeros(())
+
+    def kernel_of(x, bandwidth):
+        return jnp.exp(-squared_distances(x, gathered(x, devices)) / bandwidth)
+
+    kernel_z = kernel_of(flatten(z), bandwidth_z)
+    kernel_theta = kernel_of(flatten(theta), bandwidth_theta) if has_theta else jnp.zeros(())
     kernel = kernel_z + kernel_theta
 
     def phi(part, gradient, own, bandwidth):
-        x, g = part.reshape(count, -1), gradient.reshape(count, -1)
-        repulsion = -2.0 / bandwidth * (own @ x - x * jnp.sum(own, axis=1, keepdims=True))
-        return ((kernel @ g + repulsion) / count).reshape(part.shape)
+        x, g = part.reshape(count, -1), gathered(gradient.reshape(count, -1), devices)
+        repulsion = -2.0 / bandwidth * (own @ gathered(x, devices) - x * jnp.sum(own, axis=1, keepdims=True))
+        return ((kernel @ g + repulsion) / (count * devices)).reshape(part.shape)
 
     phi_z = phi(z, z_gradient, kernel_z, bandwidth_z)
     if not has_theta:
@@ -134,13 +147,15 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> ParticleS
     settings = target.settings
     key_z, key_theta, key_run = jax.random.split(key, 3)
     rng = generator(key_z)
-    z = jnp.asarray(np.stack([settings.embedding.sample(rng, d) for _ in range(particles)]), dtype=float)
-    theta: Any = ()
-    if not settings.collapsed:
-        draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
-        theta = draw(jax.random.split(key_theta, particles))
-    start = jnp.zeros((), dtype=int), jnp.zeros((), dtype=float)
-    return ParticleState(*start, key_run, z, theta, settings.optimiser().init((z, theta)))
+    with in_host_memory(settings.devices):
+        z = jnp.asarray(np.stack([settings.embedding.sample(rng, d) for _ in range(particles)]), dtype=float)
+        theta: Any = ()
+        if not settings.collapsed:
+            draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
+            theta = draw(jax.random.split(key_theta, particles))
+        start = jnp.zeros((), dtype=int), jnp.zeros((), dtype=float)
+        state = ParticleState(*start, key_run, z, theta, settings.optimiser().init((z, theta)))
+    return spread(state, settings.devices, particles)
 
 
 def step(target: Target, state: ParticleState, stats: Any, pace: Any = 1.0) -> ParticleState:
@@ -149,7 +164,9 @@ def step(target: Target, state: ParticleState, stats: Any, pace: Any = 1.0) -> P
     key_gradient, key_next = jax.random.split(state.key)
     alpha, beta = settings.alpha(state.position), settings.beta(state.position)
     by_z, by_theta = gradients(target, key_gradient, state.z, state.theta, alpha, beta, stats)
-    phi = directions(state.z, state.theta, by_z, by_theta, settings.bandwidth_z, settings.bandwidth_theta)
+    phi = directions(
+        state.z, state.theta, by_z, by_theta, settings.bandwidth_z, settings.bandwidth_theta, settings.devices
+    )
     downhill = jax.tree.map(jnp.negative, phi)
     updates, optimiser = settings.optimiser().update(downhill, state.optimiser)
     z, theta = jax.tree.map(jnp.add, (state.z, state.theta), updates)
@@ -159,7 +176,11 @@ def step(target: Target, state: ParticleState, stats: Any, pace: Any = 1.0) -> P
 @partial(jitted, static_argnums=0)
 def _run_steps(target: Target, state: ParticleState, stats: Any, count: Any, pace: Any) -> tuple[ParticleState, Any]:
     """Return the state after `count` steps and whether it is finite; `count` is traced, so it compiles once."""
-    state = jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats, pace), state)
+
+    def steps(state, stats, count, pace):
+        return jax.lax.fori_loop(0, count, lambda _, s: step(target, s, stats, pace), state)
+
+    state = by_device(steps, target.settings.devices, state.z.shape[0])(state, stats, count, pace)
     leaves = jax.tree.leaves((state.z, state.theta))
     return state, jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]))
 
@@ -174,10 +195,11 @@ def run(
     are grouped into compiled calls, so a run may be split, saved and resumed anywhere. Where the clock leaves no time
     for all steps, fewer steps pass through the whole schedules (`_Pacer`).
     """
-    clock = clock or Clock()
-    stats = jax.tree.map(jnp.asarray, stats)
+    devices = target.settings.devices
+    clock = check_undisturbed(devices, section, clock or Clock())
+    stats = spread(jax.tree.map(jnp.asarray, stats), devices, None)
     if section.found is not None:
-        state = tree_from_arrays(state, section.found.arrays)
+        state = spread(tree_from_arrays(state, section.found.arrays), devices, state.z.shape[0])
     done, steps = float(state.position), target.settings.steps
     pacer = _Pacer(clock)
     advance(done)
@@ -246,6 +268,10 @@ def _inspect(target: Target, state: ParticleState) -> tuple[Any, ...]:
 
 def snapshot(target: Target, state: ParticleState) -> Snapshot:
     """Return the state as plain arrays, with edge probabilities and graphs."""
+    devices = target.settings.devices
+    if devices > 1:
+        z, theta, position, made = collected((state.z, state.theta, state.position, state.step), devices)
+        state = state._replace(z=z, theta=theta, position=position, step=made, key=None, optimiser=None)
     alpha, beta, probabilities, graphs = jax.tree.map(np.asarray, _inspect(target, state))
     return Snapshot(
         step=round(float(state.position)),

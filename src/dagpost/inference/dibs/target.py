@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from dagpost.graphs import cyclicity
+from dagpost.inference.dibs.devices import own_keys
 from dagpost.inference.dibs.estimators import Estimator, map_chunked, surrogate
 from dagpost.inference.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
 from dagpost.inference.dibs.host_calls import host_call
@@ -46,6 +47,7 @@ class LogisticNoise(NamedTuple):
     key: Any
     shared: bool
     shape: tuple[int, ...]
+    devices: int = 1
 
 
 def gradients(target: Target, key, z, theta, alpha, beta, stats):
@@ -71,7 +73,7 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
         return jax.grad(rest)(z)
 
     samples = settings.acyclicity_samples if settings.acyclicity == "sampled" else 0
-    noise = LogisticNoise(key_acyclicity, settings.shared_noise, (samples, *scores.shape[1:]))
+    noise = LogisticNoise(key_acyclicity, settings.shared_noise, (samples, *scores.shape[1:]), settings.devices)
     by_z = _over_particles(one, (z, by_scores), noise, target.chunk)
     return by_z, by_theta
 
@@ -92,8 +94,8 @@ def excess_parents(target: Target, probabilities):
 
 def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale=1.0):
     """Return the estimated gradient of `log E[p(D, theta | G)]` by edge scores and by theta, for every particle."""
-    estimator = target.settings.estimator
-    noise = LogisticNoise(key, target.settings.shared_noise, (estimator.samples, *scores.shape[1:]))
+    estimator, settings = target.settings.estimator, target.settings
+    noise = LogisticNoise(key, settings.shared_noise, (estimator.samples, *scores.shape[1:]), settings.devices)
     if estimator.kind == "flip":
         return _flip_gradients(target, estimator, scores, alpha, noise, stats), theta
     log_families = _family_scores(target, stats, scale)
@@ -184,7 +186,7 @@ def _over_particles(function, particles, noise: LogisticNoise, chunk: int):
     if noise.shared:
         values = jax.random.logistic(noise.key, noise.shape)
         return map_chunked(lambda args: function(*args, values), particles, count, chunk)
-    keys = jax.random.split(noise.key, count)
+    keys = own_keys(noise.key, count, noise.devices)
     one = lambda args: function(*args[0], jax.random.logistic(args[1], noise.shape))  # noqa: E731
     return map_chunked(one, (particles, keys), count, chunk)
 

@@ -58,6 +58,7 @@ class Exact(Method):
     """
 
     interruptible: ClassVar[bool] = False
+    spreads: ClassVar[bool] = True
 
     draws: int = 1000
     parameters: bool = False

@@ -19,11 +19,11 @@ from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.conditionals import with_rare_edges
 from dagpost.inference.mcmc.diagnostics import Convergence, diagnose, edge_errors
+from dagpost.inference.mcmc.elsewhere import advance
 from dagpost.inference.mcmc.ensembles import (
     KINDS,
     Ensemble,
     Recipe,
-    advance,
     ensembles_from_arrays,
     ensembles_to_arrays,
     graphs_of,

@@ -18,7 +18,7 @@ redrawn given the number of edges (`draw_component`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -273,16 +273,28 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
         no_counts(d) if counts is None else counts,
     )  # fmt: skip
 
-    log_factor = family_prior(first, d)
+    return Scoring(scorer, ScoreInPython(model, first, stats, columns, reference, d))
 
-    def in_python(node: int, words: np.ndarray) -> Score:
+
+class ScoreInPython:
+    """Function that scores a family: node and words of its parents. Other processes get what it is made of."""
+
+    def __init__(
+        self, model: Model, prior: GraphPrior, stats: Statistics, columns: ColumnTable, reference: float, d: int
+    ):
+        self.parts = (model, prior, stats, columns, reference, d)
+        self.log_factor = family_prior(prior, d)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.parts
+
+    def __call__(self, node: int, words: np.ndarray) -> Score:
+        model, _, stats, columns, reference, d = self.parts
         parents = members(words, d)
-        counted, log_prior = columns.counted(node, parents), log_factor(node, parents)
+        counted, log_prior = columns.counted(node, parents), self.log_factor(node, parents)
         if log_prior == -np.inf:
             return -np.inf, counted
         return model.log_evidence(node, parents, stats) + log_prior - reference * counted, counted
-
-    return Scoring(scorer, in_python)
 
 
 def _tilts(mixture: Sequence[Component], d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -270,6 +270,7 @@ FIT_EXAMPLES = """Examples:
   dagpost fit cells.csv --interventions target --out run2  a column names the intervened nodes
   dagpost fit cells.csv --report                          also write run/report.html
   dagpost fit cells.csv --model bge --time-limit 60
+  dagpost fit cells.csv --workers 8                       chains in 8 processes; --cluster for other machines
   dagpost fit cells.csv --watch                           edges, cycles and temperatures, live
   dagpost fit cells.csv --model linear --noise 0.1 --raw-units    the paper's linear model
   dagpost fit cells.csv --method dibs --particles 50 --set bandwidth_z=2
@@ -318,6 +319,10 @@ def fit(
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     checkpoint_every: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
     accelerator: o.Accelerator = None,
+    workers: Annotated[int | None, typer.Option(help="auto: processes for its chains [threads of one]")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="auto: Dask scheduler whose workers run its chains.")
+    ] = None,
     report: o.Report = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show edges, cycles and temperatures during the run.")] = False,
     quiet: o.Quiet = False,
@@ -330,7 +335,7 @@ def fit(
     """
     fit_arguments = {
         "knowledge": knowledge, "particles": particles, "draws": draws, "steps": steps, "precision": precision,
-        "max_moves": max_moves, "time_limit": time_limit,
+        "max_moves": max_moves, "time_limit": time_limit, "workers": workers, "cluster": cluster,
     }  # fmt: skip
     reading: dict[str, Any] = dict(
         sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns)

@@ -234,8 +234,14 @@ LONG_COMPILING = 5.0
 def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, seconds: float) -> dict[str, Any]:
     """Return the content of summary.json."""
     from dagpost.report.content import sign_of_pairs
+    from dagpost.report.wide import LISTED, is_wide
 
-    signs, pairs = sign_of_pairs(post), post.pair_table().to_dict("records")
+    info, most = dict(post.info), post.nodes**2
+    if is_wide(post):  # edges.csv and posterior.nc hold the rest
+        most = LISTED
+        if "edge_errors" in info:
+            info["edge_errors"] = []
+    signs, pairs = sign_of_pairs(post), post.pair_table().head(most).to_dict("records")
     return {
         "dagpost": __version__,
         "table": table,
@@ -251,9 +257,9 @@ def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, 
         "graphs": len(post),
         "expected_edges": post.expected_edges,
         "seconds": round(seconds, 3),
-        "info": dict(post.info),
+        "info": info,
         "pairs": [{**pair, "sign": signs.get((pair["cause"], pair["effect"]))} for pair in pairs],
-        "edges": post.edge_table().to_dict("records"),
+        "edges": post.edge_table().head(most).to_dict("records"),
     }
 
 

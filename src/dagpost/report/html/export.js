@@ -92,7 +92,7 @@ function graphSvg() {
   const width = Math.max(x2 - x1, 320) + 2 * MARGIN, height = y2 - y1 + 2 * MARGIN + space;
   const root = picture(x1 - MARGIN, y1 - MARGIN, width, height, "Posterior over causal graphs");
   visible.forEach((drawn) => root.append(svgEdge(drawn, drawn.hasClass("faint"))));
-  names.forEach((_, j) => root.append(svgNode(j)));
+  cy.nodes().not(".away").forEach((node) => root.append(svgNode(node.data("index"))));
   lines.forEach(([text, ink], k) => root.append(shape("text", { x: x1, y: y2 + MARGIN + 14 + 18 * k, "font-size": 12,
     fill: colour(ink) }, text)));
   return root;
@@ -104,7 +104,11 @@ function heatSvg() {
   const { order, margin, cell } = plan, size = Math.max(4, Math.min(13, cell - 1)), side = d * cell, shade = shades();
   const room = Math.max(margin, 0.62 * size * Math.max(...labels.map((text) => text.length)) + 10);
   const root = picture(0, 0, room + side + 2, room + side + 2, "Edge probabilities; row: cause, column: effect");
+  if (content.wide) {
+    root.append(shape("rect", { x: room, y: room, width: side, height: side, fill: "rgb(" + shade(0).join(",") + ")" }));
+  }
   order.forEach((i, row) => order.forEach((j, column) => {
+    if (content.wide && i !== j && !content.edges[i * d + j]) return;
     const fill = shade(edge(i, j)), x = room + column * cell, y = room + row * cell;
     root.append(shape("rect", { x, y, width: cell, height: cell, fill: i === j ? colour("--heat-none") : "rgb(" + fill.join(",") + ")" }));
     if (i !== j && cell >= 30 && edge(i, j) >= 0.005) {
@@ -112,7 +116,7 @@ function heatSvg() {
         edge(i, j).toFixed(2)));
     }
   }));
-  order.forEach((j, k) => {
+  if (cell > 3) order.forEach((j, k) => {
     const at = room + (k + 0.5) * cell, style = { "font-size": size, fill: colour("--ink") };
     root.append(shape("text", { ...style, x: room - 6, y: at + size / 3, "text-anchor": "end" }, labels[j]),
       shape("text", { ...style, transform: "translate(" + (at + size / 3).toFixed(1) + " " + (room - 6).toFixed(1) + ") rotate(-90)" }, labels[j]));

@@ -70,7 +70,17 @@ function drawEdges(list) {
     byId("number-legend").hidden = !numbers || numbers > MOST_LABELS;
   });
   shownEdges = visible;
+  if (content.wide) hideLonelyNodes();
   if (chosenNode !== null) spotlight(cy.getElementById("n" + chosenNode));
+}
+
+// On a wide page: variables that no visible pair joins are left out, but for the chosen one.
+function hideLonelyNodes() {
+  const joined = new Set([...shownEdges].flatMap((id) => id.split(/[-~]/).map(Number)));
+  cy.batch(() => cy.nodes().forEach((node) => {
+    const j = node.data("index");
+    node.toggleClass("away", !joined.has(j) && j !== chosenNode);
+  }));
 }
 
 // ---- hover and selection
@@ -103,6 +113,7 @@ function chooseEdge(i, j) {
 function chooseNode(j) {
   clearSpotlight();
   chosenNode = j;
+  if (content.wide) hideLonelyNodes();
   spotlight(cy.getElementById("n" + j));
   byId("node").value = String(j);
   nodeDetails(j);
@@ -130,7 +141,7 @@ let moved = false;
 
 function fitView() {
   moved = false;
-  cy.fit(undefined, 18);
+  cy.fit(content.wide ? cy.elements(":visible") : undefined, 18);
   if (cy.zoom() > LARGEST_FIT) cy.zoom(LARGEST_FIT);
   cy.center();
 }
@@ -141,7 +152,7 @@ function zoomBy(factor) {
 }
 
 function resizeGraph() {
-  const { w, h } = cy.elements().boundingBox();
+  const { w, h } = cy.elements(content.wide ? ":visible" : "*").boundingBox();
   const height = (h * Math.min(LARGEST_FIT, box.clientWidth / w)) + 40;
   box.style.height = Math.round(Math.min(Math.max(height, 340), d > 40 ? 920 : 760)) + "px";
   cy.resize();

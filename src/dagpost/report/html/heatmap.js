@@ -30,18 +30,24 @@ function drawHeat() {
   const order = heatOrder.value === "causal" ? content.order : names.map((_, j) => j);
   const font = (size) => size + "px system-ui, sans-serif";
   const room = Math.max(320, heat.parentElement.clientWidth) - 8;
-  const guess = Math.max(3, Math.min(46, Math.floor((room - 120) / d)));
+  const least = content.wide ? 1 : 3; // pixels of a cell
+  const guess = Math.max(least, Math.min(46, Math.floor((room - 120) / d)));
   const size = Math.min(13, guess - 1);
   const labelled = size >= 6;
   const ruler = document.createElement("canvas").getContext("2d");
   ruler.font = font(size);
   const margin = labelled ? Math.ceil(Math.max(...labels.map((text) => ruler.measureText(text).width))) + 10 : 6;
-  const cell = Math.max(3, Math.min(46, Math.floor((room - margin) / d)));
+  const cell = Math.max(least, Math.min(46, Math.floor((room - margin) / d)));
   const pen = prepareCanvas(heat, margin + d * cell + 2, margin + d * cell + 2);
   const shade = shades();
   pen.fillStyle = colour("--back");
   pen.fillRect(0, 0, margin + d * cell + 2, margin + d * cell + 2);
+  if (content.wide) {
+    pen.fillStyle = "rgb(" + shade(0).join(",") + ")";
+    pen.fillRect(margin, margin, d * cell, d * cell);
+  }
   order.forEach((i, row) => order.forEach((j, column) => {
+    if (content.wide && i !== j && !content.edges[i * d + j]) return; // the background is its colour
     const fill = shade(edge(i, j));
     pen.fillStyle = i === j ? colour("--heat-none") : "rgb(" + fill.join(",") + ")";
     const gap = cell > 12 ? 1 : 0;

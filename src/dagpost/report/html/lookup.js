@@ -4,8 +4,18 @@ const { names, labels } = content;
 const d = names.length;
 const UNIT = 10000;
 
+// A wide page holds its most probable pairs only: places and values, from which the whole table is made.
+function whole(cells, missing) {
+  if (!content.wide) return cells;
+  const out = new Int32Array(d * d).fill(missing);
+  cells.at.forEach((place, k) => { out[place] = cells.value[k]; });
+  return out;
+}
+content.edges = whole(content.edges, 0);
+content.paths = whole(content.paths, -1);
+
 const edge = (i, j) => content.edges[i * d + j] / UNIT;
-const path = (i, j) => content.paths[i * d + j] / UNIT;
+const path = (i, j) => (content.paths[i * d + j] < 0 ? NaN : content.paths[i * d + j] / UNIT);
 const arrow = (i, j) => names[i] + " → " + names[j];
 
 const required = new Set(content.required);
@@ -24,7 +34,7 @@ const pairTitle = (i, j) =>
 
 function allPairs() {
   const out = [];
-  for (let i = 0; i < d; i++) for (let j = i + 1; j < d; j++) out.push(likelier(i, j));
+  for (let i = 0; i < d; i++) for (let j = i + 1; j < d; j++) if (!content.wide || path(i, j) >= 0) out.push(likelier(i, j));
   return out.sort((a, b) => adjacency(...b) - adjacency(...a));
 }
 

@@ -10,7 +10,7 @@ function element(tag, attributes, ...children) {
   return node;
 }
 
-const fixed3 = (p) => p.toFixed(3);
+const fixed3 = (p) => (Number.isNaN(p) ? "not on this page" : p.toFixed(3));
 const compact = (value) => String(Number(value.toPrecision(3)));
 
 function colour(name) {

@@ -24,11 +24,14 @@ function showView() {
     const end = ranked.findIndex(([i, j]) => adjacency(i, j) < threshold - 0.5 / UNIT);
     list = ranked.slice(0, end < 0 ? ranked.length : end).map(([i, j]) => ({ i, j, open: !isSettled(i, j) }));
   }
+  const above = list.length;
+  if (content.wide) list = list.slice(0, content.wide);
   drawEdges(list);
   const open = list.filter((pair) => pair.open).length;
   byId("open-legend").hidden = !open;
   byId("sign-legend").hidden = !list.some(({ i, j }) => signOf(i, j));
-  byId("shown").textContent = list.length + " of " + ranked.length + " pairs shown" +
+  byId("shown").textContent = list.length + " of " + (content.wide ? above : ranked.length) + " pairs shown" +
+    (content.wide ? ", the most probable first; the table below can be searched" : "") +
     (open ? ", " + open + " with an open direction" : "");
 }
 
@@ -47,7 +50,8 @@ function makeViews() {
   view.addEventListener("change", showView);
   byId("node").addEventListener("change", ({ target }) =>
     target.value === "" ? chooseNothing() : chooseNode(Number(target.value)));
-  byId("graphs-note").textContent = !content.classes.length
+  byId("graphs-note").textContent = content.bestClass === null ? "Classes are not computed for so many variables."
+    : !content.classes.length
     ? "No equivalence class has more than " + percent(content.bestClass) + " of the probability, so none is shown."
     : "The classes shown hold " + percent(content.classes.reduce((sum, item) => sum + item.probability, 0)) +
       " of the probability.";
