@@ -23,6 +23,45 @@ NO_NODE = np.int64(-1)
 """In place of a node; a plain -1 would be a type of its own, for which numba would compile everything again."""
 BLOCK = 5
 """Most parents that an exchange move reassigns; all their subsets are scored."""
+NODES, POOL = 4, 3
+"""Most nodes whose parents a block move redraws, and most possible parents beside them; all subsets are scored."""
+
+
+class Affinity(NamedTuple):
+    """For each node a distribution over the others, as tables of Walker's alias method: column c of row i is drawn
+    uniformly, and stands for node c with probability `share[i, c]`, otherwise for `other[i, c]`."""
+
+    share: np.ndarray  # (d, d)
+    other: np.ndarray  # (d, d)
+
+
+def affinity_of(weights: np.ndarray) -> Affinity:
+    """Return the affinity with these weights (d, d), whose diagonal is ignored; rows are normalised."""
+    d = len(weights)
+    scaled = np.where(np.eye(d, dtype=bool), 0.0, weights)
+    scaled = d * scaled / scaled.sum(axis=1, keepdims=True)
+    share, other = np.ones((d, d)), np.tile(np.arange(d), (d, 1))
+    for i, row in enumerate(scaled):
+        small, large = ([int(c) for c in np.flatnonzero(these)] for these in (row < 1, row >= 1))
+        while small and large:
+            low, high = small.pop(), large[-1]
+            share[i, low], other[i, low] = row[low], high
+            row[high] -= 1 - row[low]
+            if row[high] < 1:
+                small.append(large.pop())
+    return Affinity(share, other)
+
+
+class BlockScratch(NamedTuple):
+    """Memory of block moves."""
+
+    parents: np.ndarray  # (d, words)
+    ancestors: np.ndarray  # (d, words)
+    done: np.ndarray  # (words,)
+    above: np.ndarray  # (NODES + POOL,) sets of members of S, as bits
+    weights: np.ndarray  # (NODES, sets)
+    below: np.ndarray  # (NODES, sets) sets of members of S, as bits
+    sums: np.ndarray  # (NODES, 2^NODES)
 
 
 class Scratch(NamedTuple):
@@ -41,6 +80,7 @@ class Scratch(NamedTuple):
     largest: np.ndarray  # (4,) weight of each row
     cuts: np.ndarray  # (d + 1,) log weights of the positions of a node
     sums: np.ndarray  # (2, sets) of weights over supersets, for each direction
+    block: BlockScratch
 
 
 @njit
@@ -51,6 +91,11 @@ def scratch_for(wanted, table, d, words):
         np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), family_scratch(table),
         np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
         np.zeros((2, 1 << BLOCK)),
+        BlockScratch(
+            np.zeros((d, words), np.uint64), np.zeros((d, words), np.uint64), np.zeros(words, np.uint64),
+            np.zeros(NODES + POOL, np.int64), np.zeros((NODES, 1 << (NODES + POOL - 1))),
+            np.zeros((NODES, 1 << (NODES + POOL - 1)), np.int64), np.zeros((NODES, 1 << NODES)),
+        ),
     )  # fmt: skip
 
 
@@ -82,6 +127,14 @@ def random_pair(state, n):
     first = below(state, n)
     second = below(state, n - 1)
     return first, second + (second >= first)
+
+
+@njit(inline="always")
+def near(affinity, i, state):
+    """Return another node, drawn from the distribution of node i."""
+    place = uniform(state) * affinity.share.shape[1]
+    column = np.int64(place)
+    return column if place - column < affinity.share[i, column] else affinity.other[i, column]
 
 
 @njit(inline="always")
