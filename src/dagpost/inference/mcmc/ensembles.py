@@ -3,9 +3,10 @@
 An ensemble holds one DAG per level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
 `[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`); where the prior is a mixture, p(G)
 is that of a component, which is redrawn after the moves.
-A round makes a number of moves at every level, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and
-1-2, 3-4, … in turn; Syed et al., 2022), and the DAG at level 0, which samples the posterior, is recorded. Ensembles
-share nothing, not even a cache, so a run does not depend on the number of threads.
+A round makes a number of moves at every level, then neighbouring levels exchange regions of their DAGs (`swaps.py`;
+pairs 0-1, 2-3, … and 1-2, 3-4, … in turn; Syed et al., 2022), and the DAG at level 0, which samples the posterior, is
+recorded.
+Ensembles share nothing, not even a cache, so a run does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from dagpost._util.compiled import njit
 from dagpost._util.environment import available_cores
 from dagpost._util.numerics import log_add
 from dagpost.inference.checkpoints import NULL_SECTION, Section
-from dagpost.inference.mcmc.blocks import block_move
 from dagpost.inference.mcmc.exchange import exchange_move
 from dagpost.inference.mcmc.moves import edge_move, parents_move, reversal_move
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, Affinity, affinity_of, scratch_for, uniform
@@ -39,12 +39,12 @@ from dagpost.inference.mcmc.scoring import (
     store,
     temper_of,
 )
-from dagpost.inference.mcmc.swaps import swap_regions, swap_scratch
 from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structure_of, words_for
+from dagpost.inference.mcmc.swaps import swap_regions, swap_scratch
 from dagpost.models.conjugate import family_scratch
 from dagpost.typing import Graphs
 
-KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation", "near pair", "block")
+KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation", "near pair")
 UNTEMPERED = np.ones(1)  # ladder of a single chain
 
 
@@ -53,16 +53,13 @@ class Recipe(NamedTuple):
 
     counts: np.ndarray  # (kinds,)
     most: int
-    affinity: Affinity  # which nodes near pairs and blocks consist of
+    affinity: Affinity  # which nodes are near, for near pairs and exchanges
 
 
 def recipe(most: int = 0, affinity: Affinity | None = None, **counts: int) -> Recipe:
-    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`.
-
-    Near pairs and blocks need an affinity.
-    """
+    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`. Near pairs need an affinity."""
     if affinity is None:
-        assert not counts.get("near_pair") and not counts.get("block")
+        assert not counts.get("near_pair"), "near pairs need an affinity"
         affinity = affinity_of(np.ones((2, 2)))
     return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most, affinity)
 
@@ -108,9 +105,7 @@ def _repeat_move(kind, times, dag, scores, scorer, cache, temper, rng, scratch, 
         elif kind == 4:
             status = reversal_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.most)
         elif kind == 5:
-            status = exchange_move(dag, scores, scorer, cache, temper, rng, scratch)
-        elif kind == 8:
-            status = block_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.affinity)
+            status = exchange_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.affinity)
         else:
             status = relocation_move(dag, scores, scorer, cache, temper, rng, scratch)
         if status == MISSING:

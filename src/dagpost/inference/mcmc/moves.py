@@ -9,7 +9,6 @@
 * `parents_move`: redraw all parents of one node from their conditional distribution.
 * `reversal_move`: reverse an edge i -> j and redraw the parents of both ends (Grzegorczyk and Husmeier, 2008).
 * `exchange_move`: the ends of an edge exchange parents (`exchange.py`).
-* `block_move`: redraw the edges into a few nodes from these and a few others (`blocks.py`).
 * `relocation_move`: reverse any number of edges of one node at once (`relocation.py`).
 
 Moves allocate nothing, so that numba need not count references, which took five times as long as the moves themselves.

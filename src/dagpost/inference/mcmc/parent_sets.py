@@ -23,8 +23,6 @@ NO_NODE = np.int64(-1)
 """In place of a node; a plain -1 would be a type of its own, for which numba would compile everything again."""
 BLOCK = 5
 """Most parents that an exchange move reassigns; all their subsets are scored."""
-NODES, POOL = 4, 3
-"""Most nodes whose parents a block move redraws, and most possible parents beside them; all subsets are scored."""
 
 
 class Affinity(NamedTuple):
@@ -52,18 +50,6 @@ def affinity_of(weights: np.ndarray) -> Affinity:
     return Affinity(share, other)
 
 
-class BlockScratch(NamedTuple):
-    """Memory of block moves."""
-
-    parents: np.ndarray  # (d, words)
-    ancestors: np.ndarray  # (d, words)
-    done: np.ndarray  # (words,)
-    above: np.ndarray  # (NODES + POOL,) sets of members of S, as bits
-    weights: np.ndarray  # (NODES, sets)
-    below: np.ndarray  # (NODES, sets) sets of members of S, as bits
-    sums: np.ndarray  # (NODES, 2^NODES)
-
-
 class Scratch(NamedTuple):
     """Memory that moves reuse; `wanted` is the family that Python has to score (node + 1, then its parents)."""
 
@@ -80,7 +66,6 @@ class Scratch(NamedTuple):
     largest: np.ndarray  # (4,) weight of each row
     cuts: np.ndarray  # (d + 1,) log weights of the positions of a node
     sums: np.ndarray  # (2, sets) of weights over supersets, for each direction
-    block: BlockScratch
 
 
 @njit
@@ -91,11 +76,6 @@ def scratch_for(wanted, table, d, words):
         np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), family_scratch(table),
         np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
         np.zeros((2, 1 << BLOCK)),
-        BlockScratch(
-            np.zeros((d, words), np.uint64), np.zeros((d, words), np.uint64), np.zeros(words, np.uint64),
-            np.zeros(NODES + POOL, np.int64), np.zeros((NODES, 1 << (NODES + POOL - 1))),
-            np.zeros((NODES, 1 << (NODES + POOL - 1)), np.int64), np.zeros((NODES, 1 << NODES)),
-        ),
     )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ the acceptance ratio
 
     log r = sum over j in R of  w_k(B_j) + w_(k+1)(A_j) - w_k(A_j) - w_(k+1)(B_j),
 
-w_k being the log weight of a family at level k, provided that R is chosen by the unordered pairs {A_j, B_j} alone: these
-are the same afterwards. With whole graphs log r sums over all nodes at which levels differ, so that a ladder needs about
-as many levels as the square root of the number of nodes, and every level costs as much as the one that is recorded.
+w_k being the log weight of a family at level k, provided that R is chosen by the unordered pairs {A_j, B_j} alone,
+which are the same afterwards. With whole graphs log r sums over all nodes at which levels differ, so that a ladder
+needs about as many levels as the square root of the number of nodes, and every level costs as much as the recorded one.
 Regions are exchanged one by one. Two sweeps differ in what belongs together, among the nodes whose families differ:
 
 * the ends of edges that are reversed from A to B (exchanging one end alone would lose or duplicate the edge);
@@ -45,7 +45,8 @@ def swap_scratch(d, words):
 def swap_regions(ensemble, scorer, heats, parity, scratch):
     """Exchange regions between levels k and k + 1 for every other k: one sweep for each rule of what belongs together.
 
-    Counts the acceptance probability of regions, 0 where the result has a cycle that Metropolis would have accepted.
+    Counters have the Metropolis acceptance of the smaller regions, apart from cycles: it tells how far apart the heats
+    are. Cycles depend on the graphs alone.
     """
     d = ensemble.parents.shape[1]
     for k in range(parity, heats.shape[0] - 1, 2):
@@ -62,13 +63,11 @@ def swap_regions(ensemble, scorer, heats, parity, scratch):
                         tempered = ensemble.scores[k + 1, j, 0] - ensemble.scores[k, j, 0]
                         counted = ensemble.scores[k + 1, j, 1] - ensemble.scores[k, j, 1]
                         log_ratio += (cold.heat - hot.heat) * tempered + (cold.slope - hot.slope) * counted
-                ensemble.swaps_tried[k] += 1
-                accepted = accepts(ensemble.rng, log_ratio)
-                if accepted:
-                    accepted = _exchange(ensemble, k, r, scratch)
-                    ensemble.swaps_accepted[k] += accepted * np.exp(min(0.0, log_ratio))
-                else:
+                if reversed_only == 1:
+                    ensemble.swaps_tried[k] += 1
                     ensemble.swaps_accepted[k] += np.exp(min(0.0, log_ratio))
+                if accepts(ensemble.rng, log_ratio):
+                    _exchange(ensemble, k, r, scratch)
 
 
 @njit
@@ -109,20 +108,18 @@ def _root(region, j):
 
 @njit
 def _exchange(ensemble, k, r, scratch):
-    """Exchange the families of region r between levels k and k + 1; return whether both graphs are acyclic then, and
-    undo it if they are not."""
+    """Exchange the families of region r between levels k and k + 1, unless one of the graphs would have a cycle."""
     _exchange_families(ensemble.parents, k, r, scratch.region)
     for level in range(2):
         if not find_ancestors(ensemble.parents[k + level], scratch.ancestors[level], scratch.done):
             _exchange_families(ensemble.parents, k, r, scratch.region)
-            return False
+            return
     _exchange_families(ensemble.scores, k, r, scratch.region)
     d, words = ensemble.parents.shape[1:]
     for level in range(2):
         for j in range(d):
             for w in range(words):
                 ensemble.ancestors[k + level, j, w] = scratch.ancestors[level, j, w]
-    return True
 
 
 @njit
