@@ -17,7 +17,8 @@ import numpy as np
 import dagpost as dp
 from dagpost.inference.mcmc.diagnostics import edge_errors
 from dagpost.inference.mcmc.ensembles import start
-from dagpost.inference.mcmc.refine import BATCHES, adapt_ladder, run_block, standard_recipe
+from dagpost.inference.mcmc.ladder import adapt_ladder, standard_recipe
+from dagpost.inference.mcmc.refine import BATCHES, run_block
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
 from dagpost.priors import as_prior
@@ -28,9 +29,9 @@ ENSEMBLES = 4
 def run(scoring, d: int, hottest: float, moves: float, seed: int):
     """Edge probabilities, their standard errors, the number of levels, and seconds; half of the moves are warm-up."""
     began = time.perf_counter()
-    recipe = standard_recipe(d, scoring)
     seeds = np.arange(ENSEMBLES) + 100 * seed
-    heats, graphs = adapt_ladder(np.zeros((1, d, d), dtype=bool), scoring, recipe, seeds, hottest)
+    heats, graphs, frequencies = adapt_ladder(np.zeros((1, d, d), dtype=bool), scoring, seeds, hottest)
+    recipe = standard_recipe(d, scoring, frequencies)
     ensembles = [start(each, scoring, int(s) + 50) for each, s in zip(graphs, seeds)]
     rounds = max(1, round(moves / (2 * ENSEMBLES * BATCHES * len(heats) * int(recipe.counts.sum()))))
     run_block(ensembles, scoring, heats, recipe, rounds)

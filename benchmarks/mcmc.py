@@ -17,7 +17,8 @@ import dagpost as dp
 from dagpost.graphs import is_acyclic
 from dagpost.inference.mcmc.diagnostics import diagnose
 from dagpost.inference.mcmc.ensembles import advance, recipe, reset_counters, start
-from dagpost.inference.mcmc.refine import BATCHES, adapt_ladder, hottest_level, run_block, standard_recipe
+from dagpost.inference.mcmc.ladder import adapt_ladder, hottest_level, standard_recipe
+from dagpost.inference.mcmc.refine import BATCHES, run_block
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
 
@@ -79,18 +80,23 @@ def main() -> None:
     if not options.seconds:
         return
     pairs, most = d * (d - 1) // 2, 3 if d <= 25 else 2
+    empty, hottest = np.zeros((1, d, d), dtype=bool), hottest_level(d, options.rows)
+    heats, at_levels, frequencies = adapt_ladder(empty, scoring, np.arange(4), hottest)
+    near = standard_recipe(d, scoring, frequencies)
     recipes = {
         "pairs alone": recipe(pair=pairs),
         "and 1 drawing of parents": recipe(most, pair=pairs, parents=1),
         "and 2 reversals": recipe(most, pair=pairs, reversal=2),
         "and both": recipe(most, pair=pairs, parents=1, reversal=2),
         "and four times both": recipe(most, pair=pairs, parents=4, reversal=8),
-        "both, exchanges, relocations": standard_recipe(d, scoring),
+        "both, exchanges, relocations": recipe(
+            most, pair=pairs, parents=1, reversal=2, exchange=pairs // 80, relocation=pairs // 50
+        ),
+        "short rounds": standard_recipe(d, scoring),
+        "short rounds, near pairs": near,
     }
     print("effective samples a second (two cores, 4 ensembles; the worst edge; the log posterior)")
-    empty = np.zeros((1, d, d), dtype=bool)
     for name, moves in recipes.items():
-        heats, at_levels = adapt_ladder(empty, scoring, moves, np.arange(4), hottest_level(d, options.rows))
         ensembles = [start(graphs, scoring, seed) for seed, graphs in enumerate(at_levels)]
         started = time.perf_counter()
         run_block(ensembles, scoring, heats, moves, 5)
@@ -100,7 +106,7 @@ def main() -> None:
         started = time.perf_counter()
         block = run_block(ensembles, scoring, heats, moves, rounds)
         took = time.perf_counter() - started
-        found = diagnose(block.graphs, block.log_posterior, block.frequencies)
+        found = diagnose(block.frequencies, rounds, block.log_posterior)
         worst = 0.25 / found.error**2 / took
         print(
             f"  {name:28}{len(heats):>3} levels, {BATCHES * rounds:>6} rounds: {worst:>8.1f}"

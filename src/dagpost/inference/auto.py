@@ -193,7 +193,8 @@ class Auto(Method):
     draws
         Number of graphs kept.
     precision
-        Largest standard error of an edge probability at which the chains may end.
+        Largest standard error of an edge probability at which the chains may end. None means 0.01, or the exact
+        posterior on few nodes.
     max_moves
         Most moves of all chains; None lets it depend on the number of nodes.
     ensembles
@@ -215,7 +216,7 @@ class Auto(Method):
     spreads: ClassVar[bool] = True
 
     draws: int = 1000
-    precision: float = Effort.precision
+    precision: float | None = None
     max_moves: int | None = Effort.max_moves
     ensembles: int = Effort.ensembles
     start: Start | None = None
@@ -247,7 +248,8 @@ class Auto(Method):
         return {**own, "particles": self.dibs.particles, **self.dibs.changes()}
 
     def effort(self) -> Effort:
-        return Effort(self.precision, self.max_moves, self.ensembles)
+        precision = Effort.precision if self.precision is None else self.precision
+        return Effort(precision, self.max_moves, self.ensembles)
 
     def graphs_kept(self, model: Model) -> int:
         return self.draws
@@ -260,7 +262,7 @@ class Auto(Method):
         return bool(problem.prior.components(problem.data.nodes)) and not self.is_exact(problem)
 
     def default_time_limit(self, problem: Problem) -> float | None:
-        stops = (self.precision, self.max_moves) != (Effort.precision, Effort.max_moves)
+        stops = (self.precision, self.max_moves) != (None, None)
         limit = TIME_LIMIT if problem.model.has_evidence else NUMERICAL_TIME_LIMIT
         return limit if self.samples_by_chains(problem) and not stops else None
 
@@ -272,7 +274,7 @@ class Auto(Method):
             return f"exact sum over all graphs of {d} columns, {duration}"
         if not self.samples_by_chains(problem):
             return self.dibs.plan(problem)
-        end = f"until every edge probability has a standard error of at most {self.precision}"
+        end = f"until every edge probability has a standard error of at most {self.effort().precision}"
         limit = problem.clock.limit
         evidence = "" if problem.model.has_evidence else ", on numerical evidence"
         return f"chains over graphs{evidence}, {end}" + (f", or for {limit:.0f} s" if limit and limit < FOREVER else "")
@@ -280,12 +282,12 @@ class Auto(Method):
     def is_exact(self, problem: Problem) -> bool:
         """Return whether the exact posterior is the way: few nodes, and nothing asks for chains."""
         model, prior, d = problem.model, problem.prior, problem.data.nodes
-        of_chains = (self.start, self.effort(), self.dibs.changes(), problem.every)
+        of_chains = (self.start, self.precision, self.effort(), self.dibs.changes(), problem.every)
         most = EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO
         return bool(
             d <= (most if model.has_evidence else EXACT_NUMERICAL_UP_TO)
             and prior.components(d)
-            and of_chains == (None, Effort(), {}, None)
+            and of_chains == (None, None, Effort(), {}, None)
             and problem.clock.left > exact_seconds(d) * len(prior.components(d))
         )
 

@@ -30,7 +30,7 @@ from dagpost.typing import Graphs
 
 RARE = 0.05
 """Edges with a smaller frequency get the mean of their conditional probabilities."""
-MOST_FAMILIES = 4_000_000
+MOST_FAMILIES = 2_000_000
 """Families that are scored, about: draws times pairs of nodes."""
 DRAWS = (50, 2000)
 """Fewest and most draws that are used."""

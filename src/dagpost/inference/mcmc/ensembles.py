@@ -3,9 +3,10 @@
 An ensemble holds one DAG per level of a ladder `1 = heat_0 > heat_1 > …`; level k samples
 `[p(G) p(D | G)]^heat_k q(G)^(1 - heat_k)` with a sparse reference q (`scoring.py`); where the prior is a mixture, p(G)
 is that of a component, which is redrawn after the moves.
-A round makes a number of moves at every level, then neighbouring levels exchange their DAGs (pairs 0-1, 2-3, … and
-1-2, 3-4, … in turn; Syed et al., 2022), and the DAG at level 0, which samples the posterior, is recorded. Ensembles
-share nothing, not even a cache, so a run does not depend on the number of threads.
+A round makes a number of moves at every level, then neighbouring levels exchange regions of their DAGs (`swaps.py`;
+pairs 0-1, 2-3, … and 1-2, 3-4, … in turn; Syed et al., 2022), and the DAG at level 0, which samples the posterior, is
+recorded.
+Ensembles share nothing, not even a cache, so a run does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dagpost._util.numerics import log_add
 from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
 from dagpost.inference.mcmc.moves import edge_move, parents_move, reversal_move
-from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, accepts, scratch_for, uniform
+from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, Affinity, affinity_of, scratch_for, uniform
 from dagpost.inference.mcmc.relocation import relocation_move
 from dagpost.inference.mcmc.scoring import (
     FamilyCache,
@@ -40,9 +41,10 @@ from dagpost.inference.mcmc.scoring import (
     temper_of,
 )
 from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structure_of, words_for
+from dagpost.inference.mcmc.swaps import swap_regions, swap_scratch
 from dagpost.typing import Graphs
 
-KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation")
+KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation", "near pair")
 UNTEMPERED = np.ones(1)  # ladder of a single chain
 
 
@@ -51,11 +53,15 @@ class Recipe(NamedTuple):
 
     counts: np.ndarray  # (kinds,)
     most: int
+    affinity: Affinity  # which nodes are near, for near pairs and exchanges
 
 
-def recipe(most: int = 0, **counts: int) -> Recipe:
-    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`."""
-    return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most)
+def recipe(most: int = 0, affinity: Affinity | None = None, **counts: int) -> Recipe:
+    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`. Near pairs need an affinity."""
+    if affinity is None:
+        assert not counts.get("near_pair"), "near pairs need an affinity"
+        affinity = affinity_of(np.ones((2, 2)))
+    return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most, affinity)
 
 
 class Ensemble(NamedTuple):
@@ -85,18 +91,21 @@ class Record(NamedTuple):
 
 
 @njit(inline="always")
-def _repeat_move(kind, times, dag, scores, scorer, cache, temper, rng, scratch, most):
+def _repeat_move(kind, times, dag, scores, scorer, cache, temper, rng, scratch, recipe):
     """Make `times` moves of one kind; return how many were made before a family was missing, and how many accepted."""
     accepted = 0
     for done in range(times):
-        if kind <= 2:
-            status = edge_move(dag, scores, scorer, cache, temper, rng, scratch, kind > 0, kind == 1)
+        if kind <= 2 or kind == 7:
+            among_all = kind == 1 or kind == 2
+            status = edge_move(
+                dag, scores, scorer, cache, temper, rng, scratch, among_all, kind == 1, recipe.affinity, kind == 7
+            )
         elif kind == 3:
-            status = parents_move(dag, scores, scorer, cache, temper, rng, scratch, most)
+            status = parents_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.most)
         elif kind == 4:
-            status = reversal_move(dag, scores, scorer, cache, temper, rng, scratch, most)
+            status = reversal_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.most)
         elif kind == 5:
-            status = exchange_move(dag, scores, scorer, cache, temper, rng, scratch)
+            status = exchange_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.affinity)
         else:
             status = relocation_move(dag, scores, scorer, cache, temper, rng, scratch)
         if status == MISSING:
@@ -120,31 +129,6 @@ def _draw_component(scorer, scores, component, k, heat, rng):
 
 
 @njit
-def _swap(ensemble, scorer, heats, parity):
-    """Let neighbouring levels exchange their DAGs and components, accepted by Metropolis."""
-    for k in range(parity, heats.shape[0] - 1, 2):
-        gap = log_density(scorer, ensemble.scores[k + 1], ensemble.component[k + 1]) - log_density(
-            scorer, ensemble.scores[k], ensemble.component[k]
-        )
-        log_ratio = (heats[k] - heats[k + 1]) * gap
-        ensemble.swaps_tried[k] += 1
-        ensemble.swaps_accepted[k] += np.exp(min(0.0, log_ratio))
-        if accepts(ensemble.rng, log_ratio):
-            _exchange_levels(ensemble.parents, k)
-            _exchange_levels(ensemble.ancestors, k)
-            _exchange_levels(ensemble.scores, k)
-            ensemble.component[k], ensemble.component[k + 1] = ensemble.component[k + 1], ensemble.component[k]
-
-
-@njit
-def _exchange_levels(array, k):
-    """Swap entries k and k + 1."""
-    for j in range(array.shape[1]):
-        for w in range(array.shape[2]):
-            array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
-
-
-@njit
 def _record(ensemble, scorer, here, thin, trace, kept):
     """Record the DAG of level 0 in round `here`: edge counts, log posterior, and every `thin`-th graph."""
     d = ensemble.occupancy.shape[0]
@@ -160,7 +144,7 @@ def _record(ensemble, scorer, here, thin, trace, kept):
 
 
 @njit(_nrt=False)  # pyright: ignore[reportCallIssue]
-def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room):
+def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room, swapping):
     """Run until `rounds` rounds are done; return False if a family has to be scored by Python first. If `stop` is set,
     return between levels, in an incomplete round.
 
@@ -182,7 +166,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, sc
                     continue
                 done, accepted = _repeat_move(
                     kind, end - clock[2], dag, ensemble.scores[k], scorer, ensemble.cache, temper, ensemble.rng,
-                    scratch, recipe.most,
+                    scratch, recipe,
                 )  # fmt: skip
                 clock[2] += done
                 ensemble.tried[k, kind] += done
@@ -193,7 +177,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, sc
             clock[2] = 0
             clock[1] += 1
         clock[1] = 0
-        _swap(ensemble, scorer, heats, clock[3] % 2)
+        swap_regions(ensemble, scorer, heats, clock[3] % 2, swapping)
         _record(ensemble, scorer, clock[0], thin, trace, kept)
         clock[0] += 1
         clock[3] += 1
@@ -205,7 +189,8 @@ def _advance(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop):
     """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
     scratch, room = scratch_for(ensemble.wanted, scorer, d, words), np.zeros((2, d), np.int64)
-    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room)
+    swapping = swap_scratch(d, words)
+    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room, swapping)
 
 
 @njit

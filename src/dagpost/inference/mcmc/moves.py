@@ -2,7 +2,8 @@
 `scoring.py`; at heat 1 that is the posterior.
 
 * `edge_move` of a pair: two nodes have no edge, i -> j or j -> i; propose one of the other two states, each with
-  probability 1/2. The proposal is symmetric, so no neighbourhood sizes are needed.
+  probability 1/2. The proposal is symmetric, so no neighbourhood sizes are needed. The pair is uniform, or drawn from a
+  fixed distribution that prefers nodes which were often adjacent ("near pair").
 * `edge_move` to a neighbour: a uniform draw from the DAGs that are one addition, deletion or reversal away, as in MC³.
   Its acceptance ratio contains the sizes of both neighbourhoods; leaving them out is the paper's approximation.
 * `parents_move`: redraw all parents of one node from their conditional distribution.
@@ -28,6 +29,7 @@ from dagpost.inference.mcmc.parent_sets import (
     accepts,
     below,
     draw_parents,
+    near,
     random_pair,
     uniform,
 )
@@ -47,10 +49,17 @@ from dagpost.inference.mcmc.structure import (
 
 
 @njit
-def _other_state(dag, rng):
+def _other_state(dag, rng, affinity, is_near):
     """Draw another state of a random pair: an edge i -> j to remove, to add, or (both) to reverse, and whether the
-    result is acyclic."""
-    i, j = random_pair(rng, dag.parents.shape[0])
+    result is acyclic. The pair is uniform, or two near nodes in random order; no distribution of pairs that does not
+    depend on the graph makes the proposal asymmetric."""
+    if is_near:
+        i = below(rng, dag.parents.shape[0])
+        j = near(affinity, i, rng)
+        if uniform(rng) < 0.5:
+            i, j = j, i
+    else:
+        i, j = random_pair(rng, dag.parents.shape[0])
     if holds(dag.parents, i, j):
         i, j = j, i
     removed = holds(dag.parents, j, i)
@@ -76,14 +85,14 @@ def _neighbour(dag, rng):
 
 
 @njit
-def edge_move(dag, scores, scorer, cache, temper, rng, scratch, uniform_neighbour, exact):
+def edge_move(dag, scores, scorer, cache, temper, rng, scratch, uniform_neighbour, exact, affinity, is_near):
     """Propose to remove an edge, to add it, or to reverse it: another state of a random pair of nodes, or a uniform
     neighbour; `exact` includes the sizes of the neighbourhoods in the acceptance ratio."""
     before = rng[0]
     if uniform_neighbour:
         i, j, removed, added, acyclic = _neighbour(dag, rng)
     else:
-        i, j, removed, added, acyclic = _other_state(dag, rng)
+        i, j, removed, added, acyclic = _other_state(dag, rng, affinity, is_near)
     if not acyclic:
         return REJECTED
     first, second = scratch.first, scratch.second

@@ -24,6 +24,31 @@ BLOCK = 5
 """Most parents that an exchange move reassigns; all their subsets are scored."""
 
 
+class Affinity(NamedTuple):
+    """For each node a distribution over the others, as tables of Walker's alias method: column c of row i is drawn
+    uniformly, and stands for node c with probability `share[i, c]`, otherwise for `other[i, c]`."""
+
+    share: np.ndarray  # (d, d)
+    other: np.ndarray  # (d, d)
+
+
+def affinity_of(weights: np.ndarray) -> Affinity:
+    """Return the affinity with these weights (d, d), whose diagonal is ignored; rows are normalised."""
+    d = len(weights)
+    scaled = np.where(np.eye(d, dtype=bool), 0.0, weights)
+    scaled = d * scaled / scaled.sum(axis=1, keepdims=True)
+    share, other = np.ones((d, d)), np.tile(np.arange(d), (d, 1))
+    for i, row in enumerate(scaled):
+        small, large = ([int(c) for c in np.flatnonzero(these)] for these in (row < 1, row >= 1))
+        while small and large:
+            low, high = small.pop(), large[-1]
+            share[i, low], other[i, low] = row[low], high
+            row[high] -= 1 - row[low]
+            if row[high] < 1:
+                small.append(large.pop())
+    return Affinity(share, other)
+
+
 class Scratch(NamedTuple):
     """Memory that moves reuse; `wanted` is the family that Python has to score (node + 1, then its parents)."""
 
@@ -81,6 +106,14 @@ def random_pair(state, n):
     first = below(state, n)
     second = below(state, n - 1)
     return first, second + (second >= first)
+
+
+@njit(inline="always")
+def near(affinity, i, state):
+    """Return another node, drawn from the distribution of node i."""
+    place = uniform(state) * affinity.share.shape[1]
+    column = np.int64(place)
+    return column if place - column < affinity.share[i, column] else affinity.other[i, column]
 
 
 @njit(inline="always")

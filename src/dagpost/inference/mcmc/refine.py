@@ -1,5 +1,5 @@
 """`refine`: ensembles of tempered chains that sample `p(G | D)` from given starting graphs, until their diagnostics are
-good enough or a limit is reached; with the adaptive ladder of temperatures and the recipe of moves."""
+good enough or a limit is reached."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from dagpost.inference.mcmc.ensembles import (
     ensembles_from_arrays,
     ensembles_to_arrays,
     graphs_of,
-    recipe,
     reset_counters,
     start,
 )
+from dagpost.inference.mcmc.ladder import LARGE, adapt_ladder, hottest_level, standard_recipe
 from dagpost.inference.mcmc.scoring import Scoring, log_posterior, scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
@@ -43,11 +43,9 @@ MOVES_PER_PAIR = 750_000  # times d², equal to the above at 20 nodes
 MOST_FOR_PAIRS = 2_000_000_000  # upper bound of the moves by pairs
 PATIENCE = 3  # factor on the moves for chains that are not settled
 SETTLED = 0.01  # largest standard error of an edge probability of settled chains
-LARGE = 16  # fewest nodes for exchange and relocation moves; with 12, other moves do more in the same time
 LADDER_SHARE = 0.2  # largest share of a time limit for adapting the ladder
-CLOSING = (0.05, 0.25)  # smallest and largest share of a time limit reserved for drawing parameters and scoring
+CLOSING = (0.08, 0.25)  # smallest and largest share of a time limit reserved for drawing parameters and scoring
 CLOSING_SECONDS = 1.5e-7  # estimate of that time, per draw and pair of nodes
-LONGEST_ROUND = 2000  # most moves of one kind before levels exchange their graphs
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Effort:
         Number of independent ensembles, at least 2.
     """
 
-    precision: float = 0.004
+    precision: float = 0.01
     max_moves: int | None = None
     ensembles: int = 4
 
@@ -83,6 +81,13 @@ class Effort:
             return self.max_moves
         usual = max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
         return usual if settled else PATIENCE * usual
+
+    def needed(self, moves: float, diagnostics: Convergence | None) -> float:
+        """Return the moves after which the precision is to be expected, after `moves`: standard errors fall with the
+        root of their number. Infinite before the first diagnostics, and while chains disagree."""
+        if diagnostics is None or not diagnostics.trusted:
+            return np.inf
+        return moves * max(1.0, diagnostics.error / self.precision) ** 2
 
     def share(self, d: int, settled: bool, moves: float, seconds: float, limit: float | None) -> float:
         """Return the share of the allowed moves or seconds that is used; 1 is all."""
@@ -120,10 +125,11 @@ def refine(
     d = graphs.shape[-1]
     scoring = scorer_for(model, prior, stats, d)
     seeds = generator(key).integers(2**63, size=2 * effort.ensembles)
-    moves, hottest = standard_recipe(d, scoring), hottest_level(d, rows)
+    hottest = hottest_level(d, rows)
     made = 0  # moves in earlier blocks
     diagnostics: Convergence | None = None
     settled = True  # assumed until a block shows otherwise
+    expected = np.inf  # moves, by the standard errors so far
     with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
 
@@ -132,7 +138,8 @@ def refine(
 
         def update_bar() -> None:
             nonlocal shown
-            now = share(made + moves_of(ensembles), clock.seconds)
+            so_far = made + moves_of(ensembles)
+            now = min(max(share(so_far, clock.seconds), so_far / expected, shown), 1.0)
             advance_bar(now - shown)
             shown = now
 
@@ -143,11 +150,12 @@ def refine(
         if clock.limit is not None:
             least, most = (share * clock.left for share in CLOSING)
             limit = clock.seconds + clock.left - min(max(CLOSING_SECONDS * draws * d**2, least), most)
-        heats, at_levels = adapt_ladder(
-            graphs, scoring, moves, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
+        heats, at_levels, frequencies = adapt_ladder(
+            graphs, scoring, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
         )
+        moves = standard_recipe(d, scoring, frequencies)
         ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
-        rounds, batches = 5 if d < 64 else 1, BATCHES  # per batch; per block
+        rounds, batches = 5 if d < LARGE else 20 if d < 64 else 8, BATCHES  # per batch; per block
         begun: Block | None = None
         before: tuple[Block, int] | None = None  # the last complete block, and the rounds of its batches
         if chains.found is not None:
@@ -182,10 +190,13 @@ def refine(
             batches_left = int(left / share(own / batches, (now - since) / max(anew, 1)))
             # a clock can end a block anywhere, so a block that does not fit may be begun
             by_clock = limit is not None and now / limit > (made + own) / effort.allowed(d, settled)
+            expected = effort.needed(made + own, diagnostics)
+            # batches that the last block lacks; its standard error may come out a little larger than expected
+            lacking = int(np.ceil(batches * (1.1 * (diagnostics.error / effort.precision) ** 2 - 1)))
             if enough or batches_left < (1 if diagnostics.trusted or by_clock else batches):
                 break
-            if diagnostics.trusted and batches_left < 4 * batches:
-                begun, batches = block, batches + batches_left
+            if diagnostics.trusted and min(batches_left / 4, lacking) < batches:
+                begun, batches = block, batches + min(batches_left, max(lacking, 1))
             else:
                 longer = 2 if by_clock or batches_left >= 4 * batches else batches_left / batches
                 begun, before = None, (block, rounds)
@@ -222,7 +233,7 @@ class ChainSnapshot(NamedTuple):
     moves
         Moves made so far.
     share
-        Share of the allowed moves or seconds used; chains that agree end sooner.
+        Share of the allowed moves or seconds used, or of the moves that the precision is expected to take.
     edge_probabilities
         Over the rounds of this block so far.
     diagnostics
@@ -302,70 +313,6 @@ def join_blocks(parts: list[Block]) -> Block:
 def _state(ensembles: dict[str, np.ndarray], parts: list[Block], facts: dict[str, Any]) -> State:
     """Return the checkpoint state of the chains."""
     return State({**ensembles, **join_blocks(parts)._asdict()}, facts)
-
-
-def standard_recipe(d: int, scoring: Scoring) -> Recipe:
-    """Return the moves of a round: about one per pair of nodes, up to a limit, and a few larger moves if families are
-    scored by compiled code."""
-    pairs = min(max(20, d * (d - 1) // 2), LONGEST_ROUND)
-    if not scoring.scorer.compiled:
-        return recipe(pair=pairs)
-    many, most = pairs if d >= LARGE else 0, 3 if d <= 25 else 2 if d <= 64 else 1
-    return recipe(most=most, pair=pairs, parents=1, reversal=2, exchange=many // 80, relocation=many // 50)
-
-
-# ---- the ladder
-
-
-def hottest_level(d: int, rows: int) -> float:
-    """Return the smallest heat, at which the evidence is worth 50 rows with up to 10 nodes and 25 rows with 20 or more;
-    with fewer than 100 rows, 1/2 and 1/4 of them.
-
-    Small graphs need little tempering, but many rows need no less: with half of the evidence for 11 nodes and 7,466
-    rows (the protein data, linear) all chains agreed on the wrong graphs. With 50 nodes a ladder that ends at the
-    evidence of 40 or 75 rows has fewer levels and looks better in a short run, but its chains stay apart: which nodes
-    have 20 parents is decided at hotter levels. `benchmarks/ladders.py` compares ladders.
-    """
-    return float(np.interp(d, (10, 20), (0.5, 0.25))) * min(1.0, 100 / max(rows, 1))
-
-
-def adapt_ladder(
-    graphs: Graphs, scoring: Scoring, moves: Recipe, seeds: np.ndarray, hottest: float, clock: Clock | None = None,
-    times: int = 4, section: Section = NULL_SECTION,
-) -> tuple[np.ndarray, Graphs]:  # fmt: skip
-    """Return heats between which exchanges are equally likely, and starting DAGs for every level of every ensemble.
-
-    The sum of rejection rates along the ladder hardly depends on its levels (Syed et al., 2022), so short runs show
-    where to put them and how many are needed: 1.5 times the sum gives a rejection rate of about 2/3 or less. If the
-    clock expires, the ladder of the last complete pass is returned, with the current DAGs of the chains.
-    """
-    d = graphs.shape[-1]
-    heats = np.geomspace(1.0, hottest, 12)
-    at_levels, done = graphs, 0
-    if section.found is not None:
-        heats, at_levels = (section.found.arrays[name] for name in ("heats", "graphs"))
-        done = section.found.facts["done"]
-        graphs, seeds = at_levels.reshape(-1, d, d), seeds + done
-    for pass_ in range(done, times):
-        picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
-        ensembles = [start(graphs[pick], scoring, int(seed)) for pick, seed in zip(picks, seeds)]
-        advance(ensembles, scoring, heats, moves, 20, section=section, clock=clock)
-        reset_counters(ensembles)
-        advance(ensembles, scoring, heats, moves, 40, section=section, clock=clock)
-        tried = np.sum([e.swaps_tried for e in ensembles], axis=0)
-        if tried.min() == 0 or (clock is not None and clock.expired):
-            return heats, np.stack([graphs_of(e.parents) for e in ensembles])
-        rejected = np.maximum(1 - sum(e.swaps_accepted for e in ensembles) / tried, 0.01)
-        barrier = np.concatenate([[0.0], np.cumsum(rejected)])
-        levels = int(np.clip(np.ceil(1.5 * barrier[-1]) + 1, 3, 40))
-        old, heats = heats, np.interp(np.linspace(0, barrier[-1], levels), barrier, heats)
-        current = np.stack([graphs_of(e.parents) for e in ensembles])
-        nearest = np.abs(old[None, :] - heats[:, None]).argmin(axis=1)
-        at_levels = current[:, nearest]
-        graphs = at_levels.reshape(-1, d, d)
-        seeds = seeds + 1
-        section.reached(partial(State, {"heats": heats, "graphs": at_levels}, {"done": pass_ + 1}))
-    return heats, at_levels
 
 
 def moves_of(ensembles: list[Ensemble]) -> int:

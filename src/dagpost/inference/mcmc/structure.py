@@ -14,6 +14,9 @@ from dagpost._util.compiled import njit
 from dagpost.typing import Graph
 
 ONE = np.uint64(1)
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its 64 windows of 6 bits are all different
+POSITION = np.zeros(64, np.int64)  # of a single bit, by the window that multiplying with it brings to the top
+POSITION[[(0x03F79D71B4CB0A89 << i & (1 << 64) - 1) >> 58 for i in range(64)]] = np.arange(64)
 
 
 @njit(inline="always")
@@ -59,6 +62,12 @@ def copy(words, other):
     """Copy `other` to `words`."""
     for w in range(words.shape[0]):
         words[w] = other[w]
+
+
+@njit(inline="always")
+def lowest(word):
+    """Return the position of the lowest bit of a word that is not 0."""
+    return POSITION[((word & (~word + ONE)) * DE_BRUIJN) >> np.uint64(58)]
 
 
 @njit
@@ -121,7 +130,7 @@ def remove_edge(dag, i, j):
     come before children.
     """
     discard(dag.parents[j], i)
-    d, words = dag.parents.shape
+    d = dag.parents.shape[0]
     room = dag.room  # affected nodes, and their numbers of ancestors
     n = 0
     for y in range(d):
@@ -135,34 +144,70 @@ def remove_edge(dag, i, j):
             n += 1
     for a in range(n):
         y = room[0, a]
-        for w in range(words):
-            dag.ancestors[y, w] = 0
-        for x in range(d):
-            if holds(dag.parents, y, x):
-                for w in range(words):
-                    dag.ancestors[y, w] |= dag.ancestors[x, w]
-                insert(dag.ancestors[y], x)
+        _ancestors_of(dag.parents, dag.ancestors, y)
+
+
+@njit(inline="always")
+def _ancestors_of(parents, ancestors, y):
+    """Write the ancestors of y: its parents and theirs, which must be up to date."""
+    words = parents.shape[1]
+    for w in range(words):
+        ancestors[y, w] = parents[y, w]
+    for w in range(words):
+        left = parents[y, w]
+        while left:
+            x = 64 * w + lowest(left)
+            left &= left - ONE
+            for v in range(words):
+                ancestors[y, v] |= ancestors[x, v]
+
+
+@njit
+def find_ancestors(parents, ancestors, done):
+    """Write the ancestors of all nodes to `ancestors`; return False if there is a cycle. `done` is a set, for scratch.
+
+    A node is done once all its parents are; nodes on a cycle never are.
+    """
+    d, words = parents.shape
+    clear(done)
+    left, before = d, d + 1
+    while left < before:
+        before = left
+        for y in range(d):
+            ready = not has(done, y)
+            for w in range(words):
+                ready = ready and parents[y, w] & ~done[w] == 0
+            if ready:
+                _ancestors_of(parents, ancestors, y)
+                insert(done, y)
+                left -= 1
+    return left == 0
 
 
 @njit
 def set_parents(dag, j, words):
     """Give j exactly these parents, none of which may be a descendant of j."""
-    d = dag.parents.shape[0]
-    for i in range(d):
-        if holds(dag.parents, j, i) and not has(words, i):
-            remove_edge(dag, i, j)
-    for i in range(d):
-        if has(words, i) and not holds(dag.parents, j, i):
-            add_edge(dag, i, j)
+    for w in range(words.shape[0]):
+        left = dag.parents[j, w] & ~words[w]
+        while left:
+            remove_edge(dag, 64 * w + lowest(left), j)
+            left &= left - ONE
+    for w in range(words.shape[0]):
+        left = words[w] & ~dag.parents[j, w]
+        while left:
+            add_edge(dag, 64 * w + lowest(left), j)
+            left &= left - ONE
 
 
 @njit
 def has_detour(dag, i, j):
     """Return whether a path other than the edge leads from i to j: then i -> j cannot be reversed."""
-    d = dag.parents.shape[0]
-    for x in range(d):  # noqa: SIM110 (compiled)
-        if holds(dag.parents, j, x) and holds(dag.ancestors, x, i):
-            return True
+    for w in range(dag.parents.shape[1]):
+        left = dag.parents[j, w]
+        while left:
+            if holds(dag.ancestors, 64 * w + lowest(left), i):
+                return True
+            left &= left - ONE
     return False
 
 

@@ -300,7 +300,7 @@ def fit(
     steps: Annotated[int | None, typer.Option(help="DiBS steps [depends on size and model]")] = None,
     seed: o.Seed = 0,
     precision: Annotated[
-        float | None, typer.Option(help="auto: target standard error of edge probabilities [0.004]")
+        float | None, typer.Option(help="auto: target standard error of edge probabilities [0.01]")
     ] = None,
     max_moves: Annotated[
         int | None,

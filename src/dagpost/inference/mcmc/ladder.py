@@ -1,0 +1,97 @@
+"""The ladder of heats, the moves of a round, and what adapts both before chains are recorded."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float
+
+from dagpost._util.clock import Clock
+from dagpost.inference.checkpoints import NULL_SECTION, Section, State
+from dagpost.inference.mcmc.ensembles import Recipe, advance, graphs_of, recipe, reset_counters, start
+from dagpost.inference.mcmc.parent_sets import affinity_of
+from dagpost.inference.mcmc.scoring import Scoring
+from dagpost.typing import Graphs
+
+LARGE = 16  # fewest nodes for short rounds of pairs, relocations and exchanges; with 12, drawing parents pays
+UNIFORM = 0.01  # added to the weights of near pairs, standard deviations of edges, so that none is left out
+REJECTED = 0.2  # share of regions whose exchange between neighbouring levels Metropolis rejects
+ROUNDS = 80  # of a pass that adapts the ladder, after half as many of warm-up
+LONGEST_ROUND = 2000  # most moves of a round where families are scored in Python
+
+
+def standard_recipe(d: int, scoring: Scoring, frequencies: Float[np.ndarray, "d d"] | None = None) -> Recipe:
+    """Return the moves of a round, if families are scored by compiled code with relocations and other larger moves.
+
+    With many nodes a round is short, about one move per node, since exchanges between levels are cheap. Near pairs are
+    those whose edges vary: `frequencies` of edges in an earlier run give their standard deviations. What is slowest
+    with 20 and 50 nodes is turning an edge between nodes that have to exchange parents as well: hence the exchanges.
+    `benchmarks/mcmc.py` compares recipes.
+    """
+    pairs = max(20, d * (d - 1) // 2)
+    if not scoring.scorer.compiled:
+        return recipe(pair=min(pairs, LONGEST_ROUND))
+    if d < LARGE:
+        return recipe(most=3, pair=pairs, parents=1, reversal=2)
+    few = {"relocation": d // 4, "exchange": d // 4}
+    if frequencies is None:
+        return recipe(pair=2 * d, **few)
+    variances = frequencies * (1 - frequencies)
+    affinity = affinity_of(np.sqrt(variances + variances.T) + UNIFORM)
+    return recipe(affinity=affinity, near_pair=d, pair=d // 4, **few)
+
+
+def hottest_level(d: int, rows: int) -> float:
+    """Return the smallest heat, at which the evidence is worth 50 rows with up to 10 nodes and 25 rows with 20 or more;
+    with fewer than 100 rows, 1/2 and 1/4 of them.
+
+    Small graphs need little tempering, but many rows need no less: with half of the evidence for 11 nodes and 7,466
+    rows (the protein data, linear) all chains agreed on the wrong graphs. With 50 nodes a ladder that ends at the
+    evidence of 40 or 75 rows has fewer levels and looks better in a short run, but its chains stay apart: which nodes
+    have 20 parents is decided at hotter levels. `benchmarks/ladders.py` compares ladders.
+    """
+    return float(np.interp(d, (10, 20), (0.5, 0.25))) * min(1.0, 100 / max(rows, 1))
+
+
+def adapt_ladder(
+    graphs: Graphs, scoring: Scoring, seeds: np.ndarray, hottest: float, clock: Clock | None = None,
+    times: int = 4, section: Section = NULL_SECTION,
+) -> tuple[np.ndarray, Graphs, Float[np.ndarray, "d d"]]:  # fmt: skip
+    """Return heats between which exchanges are equally likely, starting DAGs for every level of every ensemble, and
+    frequencies of edges at level 0 in the last pass.
+
+    The sum of rejection rates along the ladder hardly depends on its levels (Syed et al., 2022), so short runs show
+    where to put them and how many are needed for the rate `REJECTED` of regions. If the clock expires, the ladder of
+    the last complete pass is returned, with the current DAGs of the chains.
+    """
+    d = graphs.shape[-1]
+    heats, frequencies = np.geomspace(1.0, hottest, 10), np.full((d, d), 0.5)
+    at_levels, done = graphs, 0
+    moves = standard_recipe(d, scoring)
+    if section.found is not None:
+        heats, at_levels, frequencies = (section.found.arrays[name] for name in ("heats", "graphs", "frequencies"))
+        done = section.found.facts["done"]
+        graphs, seeds = at_levels.reshape(-1, d, d), seeds + done
+    for pass_ in range(done, times):
+        picks = np.arange(len(seeds) * len(heats)).reshape(len(seeds), -1) % len(graphs)
+        ensembles = [start(graphs[pick], scoring, int(seed)) for pick, seed in zip(picks, seeds)]
+        advance(ensembles, scoring, heats, moves, ROUNDS // 2, section=section, clock=clock)
+        reset_counters(ensembles)
+        rounds = advance(ensembles, scoring, heats, moves, ROUNDS, section=section, clock=clock).rounds
+        if rounds < ROUNDS or (clock is not None and clock.expired):
+            return heats, np.stack([graphs_of(e.parents) for e in ensembles]), frequencies
+        frequencies = np.mean([e.occupancy for e in ensembles], axis=0) / rounds
+        tried, accepted = (np.sum([getattr(e, f"swaps_{n}") for e in ensembles], axis=0) for n in ("tried", "accepted"))
+        rejected = np.maximum((tried - accepted) / np.maximum(tried, 1), 0.01)
+        barrier = np.concatenate([[0.0], np.cumsum(rejected)])
+        levels = int(np.clip(np.ceil(barrier[-1] / REJECTED) + 1, 3, 40))
+        old, heats = heats, np.interp(np.linspace(0, barrier[-1], levels), barrier, heats)
+        current = np.stack([graphs_of(e.parents) for e in ensembles])
+        nearest = np.abs(old[None, :] - heats[:, None]).argmin(axis=1)
+        at_levels = current[:, nearest]
+        graphs = at_levels.reshape(-1, d, d)
+        seeds = seeds + 1
+        state = {"heats": heats, "graphs": at_levels, "frequencies": frequencies}
+        section.reached(partial(State, state, {"done": pass_ + 1}))
+    return heats, at_levels, frequencies
