@@ -78,6 +78,10 @@ def test_users_can_say_otherwise(tmp_path):
         dp.Dataset(FRAME).with_kinds(kinds),
     ):
         assert other.levels == data.levels and other.fingerprint == data.fingerprint
+    as_list = dp.Dataset(FRAME, kinds=["continuous", "categorical", ["low", "medium", "high"], "categorical"])
+    assert as_list.levels == data.levels
+    with pytest.raises(InputError, match="2 kinds for 4 columns"):
+        dp.Dataset(FRAME, kinds=["continuous", "categorical"])
     back = data.with_kinds({"group": "continuous"})
     assert back.kinds[3] == "continuous" and back.values[:, 3].tolist() == FRAME.group.tolist()
 

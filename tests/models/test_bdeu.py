@@ -280,6 +280,8 @@ def test_methods_that_need_more_say_so():
     for kind in ("flip", "gumbel"):
         with pytest.raises(InputError, match=r"the model 'bdeu' .*hard graphs"):
             dp.fit(frame, "bdeu", method="dibs", estimator=dp.dibs.Estimator(kind))
+    with pytest.raises(InputError, match="use method='dibs' with the estimator 'score'"):
+        dp.fit(frame, "bdeu", method="dibs-paper")
 
 
 def test_prior_knowledge_holds():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -151,7 +151,7 @@ class Dataset:
             raise InputError("the table has no columns")
         names = _as_texts(names or [f"x{j}" for j in range(d)], d)
         levels, faults = tuple(tuple(one) for one in self.levels) or ((),) * d, {}
-        wanted = parse_kinds(self.kinds, names) if isinstance(self.kinds, Mapping) else {}
+        wanted = {} if self.levels else parse_kinds(self._kinds_by_name(names), names)
         if isinstance(table, pd.DataFrame) or wanted:
             table = table if isinstance(table, pd.DataFrame) else pd.DataFrame(table)
             places = {names.index(name): kind for name, kind in wanted.items()}
@@ -168,6 +168,14 @@ class Dataset:
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+    def _kinds_by_name(self, names: Sequence[str]) -> Any:
+        """Return kinds as they were given, one for each column by its name."""
+        if not isinstance(self.kinds, list | tuple):
+            return self.kinds
+        if len(self.kinds) != len(names):
+            raise InputError(f"{len(self.kinds)} kinds for {len(names)} columns: give one for each, or a dictionary")
+        return dict(zip(names, self.kinds))
 
     @property
     def observations(self) -> int:

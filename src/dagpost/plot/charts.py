@@ -194,7 +194,7 @@ def effects(
 def select_effects(
     post: Posterior, pairs: Sequence[tuple[str | int, str | int]] | None, top: int, level: float = 0.9, seed: int = 0
 ) -> list[Effect]:
-    """Return the effects of these pairs, or the `top` largest, in standard deviations or as probabilities."""
+    """Return the effects of these pairs, or the `top` largest, in standard deviations of columns or probabilities."""
     if pairs is None:
         sizes = np.abs(post.effects(seed=seed, units="fitted").to_numpy())
         if post.scaling is None and post.data is not None and not post.model.categorical:

@@ -48,6 +48,10 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
             f"DiBS needs a score that JAX can compile, and that of the model {model.name!r} is not one: use "
             "method='auto', which sums over graphs or runs chains, or the model 'additive'"
         )
+    if model.categorical and settings.estimator.kind != "score":
+        raise InputError(
+            f"the model {model.name!r} counts rows, for hard graphs alone: use method='dibs' with the estimator 'score'"
+        )
     if settings.estimator.kind == "gumbel" and not model.soft:
         raise InputError(
             f"the model {model.name!r} is defined for hard graphs only: use the estimator 'straight-through' or 'score'"
@@ -59,8 +63,6 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
         gradient_stats = model.evidence_table(stats) if counts is None else counts
         if gradient_stats is None:
             raise InputError(f"the evidence of the model {model.name!r} has no compiled table: set collapsed=False")
-        if counts is not None and settings.estimator.kind != "score":
-            raise InputError(f"the model {model.name!r} has hard graphs alone: use the estimator 'score'")
         if settings.estimator.kind == "flip" and gradient_stats.width > 1:
             raise InputError(f"the flip estimator has no version for the model {model.name!r}: use 'score'")
         if settings.estimator.kind == "flip" and not gradient_stats.diagonal_prior:

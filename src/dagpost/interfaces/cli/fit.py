@@ -259,7 +259,8 @@ def _resume_command(post: Posterior | None = None) -> str:
 
 def _assumptions_text(assumptions: Assumptions) -> str:
     """Return the defaults in use, and the options that change them."""
-    lines = [f"  {topic:8} {text}  [{OVERRIDES[topic]}]" for topic, text in assumptions.messages.items()]
+    other = {"model": "--set model.equivalent_sample_size=10"} if assumptions.model.categorical else {}
+    lines = [f"  {topic:8} {text}  [{(OVERRIDES | other)[topic]}]" for topic, text in assumptions.messages.items()]
     return "\n".join(["assumptions, with the options that change them in brackets:", *lines])
 
 
