@@ -141,13 +141,13 @@ def test_tables_are_draws_of_their_dirichlet_posterior():
 
 def test_a_drawn_network_has_the_likelihood_of_its_rows():
     graph = np.zeros((5, 5), dtype=bool)
-    graph[0, 1] = graph[1, 4] = graph[0, 4] = True
+    graph[0, 1] = graph[1, 4] = graph[0, 4] = graph[3, 4] = True
     model, stats = MODELS["bdeu"], MODELS["bdeu"].summarise(DATA)
     theta = model.draw_theta(jax.random.key(3), graph, stats)
     expected = 0.0
     for row in VALUES.astype(int):
         for j, (parents, place) in enumerate(
-            [((), 0), ((0,), row[0]), ((), 0), ((), 0), ((0, 1), 2 * row[0] + row[1])]
+            [((), 0), ((0,), row[0]), ((), 0), ((), 0), ((0, 1, 3), 4 * row[0] + 2 * row[1] + row[3])]
         ):
             assert [p for p in range(5) if graph[p, j]] == list(parents)
             expected += np.log(theta.table[j, place, row[j]])
