@@ -44,13 +44,13 @@ def run(sim: dp.Simulation, moves: int, ensembles: int) -> tuple[float, str]:
     return took, hashlib.sha256(post.graphs.tobytes()).hexdigest()[:12]
 
 
-def measured(sim: dp.Simulation, options: argparse.Namespace, workers) -> tuple[float, str]:
+def measured(sim: dp.Simulation, options: argparse.Namespace, workers, cores: int) -> tuple[float, str]:
     """Run with these workers, None for threads; a small problem comes first, to start them."""
     usual = fit_module.use_workers  # `fit` would close them at its end
     fit_module.use_workers = lambda _: nullcontext()
     try:
         with use_workers(workers):
-            run(SMALL, 1, max(options.ensembles, 16))
+            run(SMALL, 1, max(2, cores))
             return run(sim, options.million_moves * 10**6, options.ensembles)
     finally:
         fit_module.use_workers = usual
@@ -84,7 +84,7 @@ def main() -> None:
     for cores in [cores for cores in options.cores if cores <= len(ALL)]:
         for kind, make in kinds.items():
             bind(cores)
-            seconds, digest = measured(sim, options, make(cores))
+            seconds, digest = measured(sim, options, make(cores), cores)
             first.setdefault(kind, seconds * cores)
             rows.append(
                 {"cores": cores, "on": kind, "seconds": round(seconds, 2), "speed-up": round(first[kind] / seconds, 2)}
