@@ -30,9 +30,10 @@ from jaxtyping import Float, Int
 from scipy.stats import norm
 
 from dagpost.errors import InputError
+from dagpost.graphs import essential_graph
 from dagpost.graphs.acyclicity import descendants
 from dagpost.posterior.records import ChainDiagnostics, ExactDiagnostics
-from dagpost.posterior.sample import GraphSample, chain_of_draws, weighted_share
+from dagpost.posterior.sample import GraphSample, chain_of_draws, chunks_of, weighted_share
 from dagpost.typing import Graph
 
 FEWEST_DRAWS = 4
@@ -148,6 +149,25 @@ def edges_of(post: GraphSample, graph: Graph) -> list[str]:
 
 
 Source = Literal["exact", "chains", "graphs"]
+
+
+def equivalence_classes(post: GraphSample, top: int | None) -> list[tuple[Graph, float]]:
+    """Return the essential graphs of Markov equivalence classes and their probabilities, most probable first."""
+    size = post.nodes**2
+    rows = [
+        row.tobytes()
+        for some in chunks_of(post.graphs)
+        for row in np.packbits(essential_graph(post.graphs[some]).reshape(-1, size), axis=1)
+    ]
+    classes = sorted(set(rows))
+    place = {row: c for c, row in enumerate(classes)}
+    weight = np.bincount([place[row] for row in rows], weights=post.weights)
+
+    def graph(row: bytes) -> Graph:
+        bits = np.unpackbits(np.frombuffer(row, np.uint8), count=size)
+        return bits.astype(np.bool_).reshape(post.nodes, post.nodes)
+
+    return [(graph(classes[c]), float(weight[c])) for c in np.argsort(-weight, kind="stable")[:top]]
 
 
 class EdgeIntervals(NamedTuple):

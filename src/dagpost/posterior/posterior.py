@@ -15,7 +15,6 @@ from jaxtyping import Float
 
 from dagpost._util.numerics import key_from_seed
 from dagpost.errors import whole_number
-from dagpost.graphs import essential_graph
 from dagpost.models import Model, Statistics
 from dagpost.posterior import exports, features, mechanisms, netcdf, tables
 from dagpost.posterior.effect_tables import effect_table, mean_effects
@@ -32,7 +31,7 @@ from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
 from dagpost.posterior.parameters import log_joint_of, predict, systematic
 from dagpost.posterior.records import RunRecord
-from dagpost.posterior.sample import GraphSample, chunks_of, with_data
+from dagpost.posterior.sample import GraphSample, with_data
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key, Theta
 
@@ -98,22 +97,7 @@ class Posterior(GraphSample):
 
     def essential_graphs(self, top: int | None = None) -> list[WeightedGraph]:
         """Markov equivalence classes and their probabilities, most probable first."""
-        size = self.nodes**2
-        rows = [
-            row.tobytes()
-            for some in chunks_of(self.graphs)
-            for row in np.packbits(essential_graph(self.graphs[some]).reshape(-1, size), axis=1)
-        ]
-        classes = sorted(set(rows))
-        place = {row: c for c, row in enumerate(classes)}
-        weight = np.bincount([place[row] for row in rows], weights=self.weights)
-
-        def graph(row: bytes) -> Graph:
-            bits = np.unpackbits(np.frombuffer(row, np.uint8), count=size)
-            return bits.astype(np.bool_).reshape(self.nodes, self.nodes)
-
-        order = np.argsort(-weight, kind="stable")[:top]
-        return [WeightedGraph(graph(classes[c]), float(weight[c])) for c in order]
+        return [WeightedGraph(*found) for found in features.equivalence_classes(self, top)]
 
     def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
         """Posterior mean of any function of the graph, and its Monte Carlo standard error.
