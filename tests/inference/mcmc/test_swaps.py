@@ -95,3 +95,9 @@ def test_near_nodes_have_the_frequencies_of_their_weights():
         counts = np.bincount([near(affinity, i, state) for _ in range(20_000)], minlength=7)
         assert counts[i] == 0
         assert p_value(counts, wanted[i]) > 1e-4
+
+
+def test_an_affinity_of_other_nodes_is_refused():
+    chain, scoring = ensemble()
+    with pytest.raises(ValueError, match="of 3 nodes, and graphs have 12"):
+        advance([chain], scoring, HEATS, recipe(affinity=affinity_of(np.ones((3, 3))), near_pair=1), 1)
