@@ -41,7 +41,7 @@ def ensemble(d=12, seed=1):
 
 
 def test_exchanges_move_families_and_nothing_else():
-    """Before and after, the two levels have the same pairs of families; graphs are DAGs, ancestors and scores theirs."""
+    """Two levels have the same pairs of families before and after; graphs are DAGs, ancestors and scores theirs."""
     chain, scoring = ensemble()
     changed = 0
     for repeat in range(40):
