@@ -41,7 +41,7 @@ def ensemble(d=12, seed=1):
 
 
 def test_exchanges_move_families_and_nothing_else():
-    """Levels keep the same pairs of families; graphs are DAGs, ancestors and scores theirs."""
+    """Two levels have the same pairs of families before and after; graphs are DAGs, ancestors and scores theirs."""
     chain, scoring = ensemble()
     changed = 0
     for repeat in range(40):
@@ -95,3 +95,9 @@ def test_near_nodes_have_the_frequencies_of_their_weights():
         counts = np.bincount([near(affinity, i, state) for _ in range(20_000)], minlength=7)
         assert counts[i] == 0
         assert p_value(counts, wanted[i]) > 1e-4
+
+
+def test_an_affinity_of_other_nodes_is_refused():
+    chain, scoring = ensemble()
+    with pytest.raises(ValueError, match="of 3 nodes, and graphs have 12"):
+        advance([chain], scoring, HEATS, recipe(affinity=affinity_of(np.ones((3, 3))), near_pair=1), 1)

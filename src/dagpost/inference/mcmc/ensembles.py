@@ -240,6 +240,8 @@ def advance(
     """Run every ensemble for this many rounds, or until the clock expires, possibly within a round; counters and
     occupancy accumulate."""
     size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
+    if recipe.counts[KINDS.index("near pair")] and len(recipe.affinity.share) != d:
+        raise ValueError(f"the affinity is one of {len(recipe.affinity.share)} nodes, and graphs have {d}")
     heats = np.asarray(heats, dtype=np.float64)
     traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
     stop = np.zeros(1, np.bool_)
@@ -292,7 +294,7 @@ def run_moves(
 ) -> Graphs:  # fmt: skip
     """Return the DAGs of untempered chains after this many moves of one kind, or as many as the clock allows."""
     for part in section.parts(moves, clock):
-        advance(chains, scoring, UNTEMPERED, recipe(**{kind: part}), 1, section=section)
+        advance(chains, scoring, UNTEMPERED, recipe(0, None, **{kind: part}), 1, section=section)
     return graphs_of(np.stack([chain.parents[0] for chain in chains]))
 
 

@@ -16,7 +16,7 @@ from dagpost.typing import Graphs
 
 LARGE = 16  # fewest nodes for short rounds of pairs, relocations and exchanges; with 12, drawing parents pays
 UNIFORM = 0.01  # added to the weights of near pairs, standard deviations of edges, so that none is left out
-REJECTED = 0.2  # share of regions whose exchange between neighbouring levels Metropolis rejects
+REJECTED = (0.5, 0.2)  # share of regions whose exchange between levels Metropolis rejects, below `LARGE` and from it on
 ROUNDS = 80  # of a pass that adapts the ladder, after half as many of warm-up
 LONGEST_ROUND = 2000  # most moves of a round where families are scored in Python
 
@@ -34,12 +34,12 @@ def standard_recipe(d: int, scoring: Scoring, frequencies: Float[np.ndarray, "d 
         return recipe(pair=min(pairs, LONGEST_ROUND))
     if d < LARGE:
         return recipe(most=3, pair=pairs, parents=1, reversal=2)
-    few = {"relocation": d // 4, "exchange": d // 4}
+    few = d // 4
     if frequencies is None:
-        return recipe(pair=2 * d, **few)
+        return recipe(pair=2 * d, relocation=few, exchange=few)
     variances = frequencies * (1 - frequencies)
     affinity = affinity_of(np.sqrt(variances + variances.T) + UNIFORM)
-    return recipe(affinity=affinity, near_pair=d, pair=d // 4, **few)
+    return recipe(affinity=affinity, near_pair=d, pair=few, relocation=few, exchange=few)
 
 
 def hottest_level(d: int, rows: int) -> float:
@@ -85,7 +85,7 @@ def adapt_ladder(
         tried, accepted = (np.sum([getattr(e, f"swaps_{n}") for e in ensembles], axis=0) for n in ("tried", "accepted"))
         rejected = np.maximum((tried - accepted) / np.maximum(tried, 1), 0.01)
         barrier = np.concatenate([[0.0], np.cumsum(rejected)])
-        levels = int(np.clip(np.ceil(barrier[-1] / REJECTED) + 1, 3, 40))
+        levels = int(np.clip(np.ceil(barrier[-1] / REJECTED[d >= LARGE]) + 1, 3, 40))
         old, heats = heats, np.interp(np.linspace(0, barrier[-1], levels), barrier, heats)
         current = np.stack([graphs_of(e.parents) for e in ensembles])
         nearest = np.abs(old[None, :] - heats[:, None]).argmin(axis=1)
