@@ -21,6 +21,7 @@ def found():
     return dp.compare(BENT, ["bge", "additive"], folds=3, progress=False)
 
 
+@pytest.mark.slow
 def test_a_bent_relation_needs_more_than_lines(found):
     assert found.best == "additive" and found.table.loc["bge", "behind"] > 0.3
     assert found.sentence.startswith("additive predicts held-out rows best: ") and "bge, the next" in found.sentence
@@ -28,6 +29,7 @@ def test_a_bent_relation_needs_more_than_lines(found):
     assert found.table.loc["additive", "behind"] == 0 and found.by_fold.shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_units_do_not_matter_but_for_their_jacobian(found):
     again = dp.compare(BENT * [1, 0.01, 1], ["bge", "additive"], folds=3, progress=False)
     np.testing.assert_allclose(again.table["behind"], found.table["behind"], atol=1e-6)

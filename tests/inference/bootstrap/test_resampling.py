@@ -17,6 +17,7 @@ from tests.digests import digest
 SIM = dp.simulate("linear", nodes=5, observations=400, seed=8, interventional_sets=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn", [lambda values: pc_search(values, 0.01), greedy_search], ids=["pc", "ges"])
 def test_with_much_data_the_true_class_is_found(learn):
     rng = np.random.default_rng(0)

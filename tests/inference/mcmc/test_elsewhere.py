@@ -86,7 +86,7 @@ def test_a_worker_keeps_no_scores_of_other_data():
         np.testing.assert_array_equal(found.log_posterior, expected.log_posterior)
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_same_posterior_with_any_number_of_workers(count, crew):
     made = crew(count, lose=7)
     assert digest(fit(workers=count)) == digest(fit())
