@@ -220,7 +220,7 @@ def test_knowledge_names_both_slices():
     assert p.loc["v1[t-1]", "v0"] == pytest.approx(1) and p.loc["v0", "v1"] == 0
     assert post.record.provenance.knowledge["required"] == [["v1[t-1]", "v0"]]
     for field in ({"required": ["v0 -> v1[t-1]"]}, {"probabilities": {"v0[t-1] -> v1[t-1]": 0.5}}):
-        with pytest.raises(InputError, match="-> v1.t-1.' of the knowledge leads into the past"):
+        with pytest.raises(InputError, match=r"-> v1.t-1.' of the knowledge leads into the past"):
             dp.exact(frame, lags=1, knowledge=field)
 
 

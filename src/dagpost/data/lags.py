@@ -23,8 +23,8 @@ def lagged(
 ) -> Dataset:
     """Return a table with twice the columns: those of a row, and those of the row before it, `x` and `x[t-1]`.
 
-    The first row of each series is left out, since nothing is known of the row before it. Interventions are those of the
-    row itself: a past column has no causes in the table, so that nothing depends on how it came about.
+    The first row of each series is left out, since nothing is known of the row before it. Interventions are those of
+    the row itself: a past column has no causes in the table, so that nothing depends on how it came about.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def lagged(
         rows = rows[whole]
     if len(rows) < 2:
         raise InputError(
-            f"{data.observations} row(s) leave {len(rows)} with a row before them: lags={lags} needs at least 2, better "
-            "100"
+            f"{data.observations} row(s) leave {len(rows)} with a row before them: lags={lags} needs at least 2, "
+            "better 100"
         )
     scaling = data.scaling
     return replace(

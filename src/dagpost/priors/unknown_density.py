@@ -99,8 +99,8 @@ SUMMED_UP_TO = 100
 def _log_normaliser(probability: float, d: int, past: int = 0) -> float:
     """Return `log Z(q)`; it hardly bends with d at a given number of edges per node.
 
-    Edges from the past to the others are free, so that each pair sums to `q + (1 - q) = 1`; pairs within the past have no
-    edge: `Z(q) = (1 - q)^C(past,2) Z_others(q)`.
+    Edges from the past to the others are free, so that each pair sums to `q + (1 - q) = 1`; pairs within the past have
+    no edge: `Z(q) = (1 - q)^C(past,2) Z_others(q)`.
     """
     if past:
         return _log_normaliser(probability, d - past) + past * (past - 1) / 2 * float(np.log1p(-probability))

@@ -26,6 +26,7 @@ from dagpost.interfaces.cli.output import (
     PAGE,
     RESULTS,
     as_json,
+    assumptions_text,
     emit,
     output_folder,
     save,
@@ -39,17 +40,6 @@ if TYPE_CHECKING:
     from dagpost.inference.defaults import Assumptions
     from dagpost.inference.history import History
     from dagpost.posterior import Posterior
-
-OVERRIDES = {
-    "units": "--raw-units",
-    "model": "--model linear | additive | gp | mlp | bdeu, --noise 0.1",
-    "noise": "--noise 0.1",
-    "prior": "--prior erdos-renyi | scale-free | uniform",
-    "method": "--method exact | dibs | …",
-    "rows": "--interventions FILE_OR_COLUMN",
-    "columns": "--kinds NAME=KIND",
-}
-"""Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
 WITH_CALLBACK = ("auto", "dibs", "dibs-paper")
 """Methods that take a callback."""
@@ -141,7 +131,7 @@ def run_fit(options: FitOptions) -> None:
         arguments |= _checkpoint_arguments(options, assumptions.method, folder)
         say(f"{printable(Path(options.table).name)}: {data!r}"[:300], options.quiet)
         say(columns_text(data), options.quiet)
-        say(_assumptions_text(assumptions), options.quiet)
+        say(assumptions_text(assumptions), options.quiet)
         history = History()
         began = time.perf_counter()
         try:
@@ -255,13 +245,6 @@ def _resume_command(post: Posterior | None = None) -> str:
         words = [word for word in words if not word.startswith("--time-limit=")]
         words += ["--time-limit", f"{4 * limit:g}"]
     return shlex.join(["dagpost", *words, "--resume"])
-
-
-def _assumptions_text(assumptions: Assumptions) -> str:
-    """Return the defaults in use, and the options that change them."""
-    other = {"model": "--set model.equivalent_sample_size=10"} if assumptions.model.categorical else {}
-    lines = [f"  {topic:8} {text}  [{(OVERRIDES | other)[topic]}]" for topic, text in assumptions.messages.items()]
-    return "\n".join(["assumptions, with the options that change them in brackets:", *lines])
 
 
 FIT_EXAMPLES = """Examples:

@@ -282,3 +282,22 @@ def summary_text(summary: dict[str, Any], top: int = 12) -> str:
     if compiling >= LONG_COMPILING:
         lines.append(f"Compiling took {compiling:.0f} s of this; time limits exclude it, and later runs compile less.")
     return "\n".join(lines)
+
+
+OVERRIDES = {
+    "units": "--raw-units",
+    "model": "--model linear | additive | gp | mlp | bdeu, --noise 0.1",
+    "noise": "--noise 0.1",
+    "prior": "--prior erdos-renyi | scale-free | uniform",
+    "method": "--method exact | dibs | …",
+    "rows": "--interventions FILE_OR_COLUMN",
+    "columns": "--kinds NAME=KIND",
+}
+"""Command-line options that replace a default, by topic of `Assumptions.messages`."""
+
+
+def assumptions_text(assumptions: Assumptions) -> str:
+    """Return the defaults in use, and the options that change them."""
+    other = {"model": "--set model.equivalent_sample_size=10"} if assumptions.model.categorical else {}
+    lines = [f"  {topic:8} {text}  [{(OVERRIDES | other)[topic]}]" for topic, text in assumptions.messages.items()]
+    return "\n".join(["assumptions, with the options that change them in brackets:", *lines])
