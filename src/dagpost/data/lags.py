@@ -124,7 +124,7 @@ def split_series(data: Any, series: Any) -> tuple[Any, Sequence[Any] | None, str
     if not isinstance(series, str):
         return data, [_plain(label) for label in series], None
     is_table = isinstance(data, pd.DataFrame)
-    names = [str(name) for name in data.columns] if is_table else list(getattr(data, "names", ()))
+    names: list[str] = [str(name) for name in data.columns] if is_table else list(getattr(data, "names", ()))
     if names.count(series) != 1:
         what = "there twice: rename one" if series in names else f"unknown: {nearest(series, names)}"
         raise InputError(f"the column that names the series, '{printable(series)}', is {what}")
