@@ -102,7 +102,9 @@ def test_chains_from_any_start():
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - set(SMALL)))
 def test_methods_that_cannot_honour_it_refuse(method):
-    with pytest.raises(InputError, match=f"{method} cannot be held to prior knowledge: .* 'auto', 'exact', 'dibs'"):
+    with pytest.raises(
+        InputError, match=f"{method} cannot be held to prior knowledge or to lags: .* 'auto', 'exact', 'dibs'"
+    ):
         dp.fit(DATA, method=method, knowledge={"roots": ["a"]}, particles=2)
 
 

@@ -133,6 +133,8 @@ def compare(
     ['bge', 'linear']
     """
     table = as_dataset(data, interventions=interventions, kinds=kinds)
+    if table.lags or options.get("lags") is not None or options.get("series") is not None:
+        raise InputError("lags: models of time series cannot be compared yet: fit each of them with dp.fit(lags=1)")
     folds = whole_number("folds", folds, least=2)
     if table.observations < 2 * folds:
         raise InputError(f"folds={folds}: {table.observations} rows are too few, give at most half as many folds")

@@ -269,3 +269,14 @@ def test_without_matplotlib_the_message_names_the_extra(monkeypatch):
     monkeypatch.setattr("dagpost.plot.canvas.find_spec", lambda name: None)
     with pytest.raises(dp.InputError, match=r"dagpost\[report\]"):
         dp.plot.graph(table((0, 1, 1.0)))
+
+
+def test_time_slices_stand_side_by_side():
+    names = ["a", "b", "a[t-1]", "b[t-1]"]
+    p = pd.DataFrame(np.zeros((4, 4)), index=names, columns=names)
+    p.loc["a[t-1]", "a"] = p.loc["a[t-1]", "b"] = p.loc["a", "b"] = 0.9
+    ax = dp.plot.graph(p)
+    at = {text.get_text(): text.get_position() for text in ax.texts if text.get_text() in names}
+    assert max(at["a[t-1]"][0], at["b[t-1]"][0]) < min(at["a"][0], at["b"][0])
+    assert at["a[t-1]"][1] == at["a"][1] > at["b"][1] == at["b[t-1]"][1]
+    assert {patch.get_gid() for patch in ax.patches} == {"edge-2-0", "edge-2-1", "edge-0-1"}

@@ -52,3 +52,15 @@ def test_names_do_not_reach_the_layout_program():
     one, two = (layout_of(p.names, p.edge_marginals) for p in (post, plain))
     np.testing.assert_allclose(one.y, two.y)
     assert label("a" * 40) == "a" * 17 + "…"
+
+
+def test_two_slices_stand_side_by_side():
+    names = ["a", "b", "c", "a[t-1]", "b[t-1]", "c[t-1]"]
+    p = np.zeros((6, 6))
+    p[2, 0] = p[0, 1] = p[3, 0] = p[4, 2] = 0.9  # c -> a -> b within the present
+    found = layout_of(names, p)
+    assert found.x[3:].max() < found.x[:3].min()
+    assert np.array_equal(found.y[:3], found.y[3:]) and found.y[2] < found.y[0] < found.y[1]
+    assert overlapping(found) == 0
+    assert sorted(found.order[:3]) == [3, 4, 5] and found.order[3:] == [2, 0, 1]
+    assert label("a rather long name of a column[t-1]").endswith("…[t-1]")

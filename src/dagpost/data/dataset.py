@@ -25,6 +25,7 @@ from dagpost.data.kinds import (
     parse_kinds,
     recode,
 )
+from dagpost.data.slices import PAST, past_columns, pooled_scaling, variables_of
 from dagpost.data.targets import intervention_mask
 from dagpost.data.values import as_matrix, list_names, raise_problems, value_problems
 from dagpost.errors import InputError, printable
@@ -123,6 +124,8 @@ class Dataset:
         Names of the categories of each column, () for a continuous one. Given, they say that `values` are codes.
     missing
         "keep" to accept missing cells, which are NaN in `values`; by default they are an error.
+    lags, series
+        1 for a table of two time slices (`dagpost.data.lagged`), and the column that named the series; else 0 and None.
 
     Examples
     --------
@@ -140,6 +143,8 @@ class Dataset:
     kinds: Any = None
     levels: tuple[Levels, ...] = ()
     missing: Literal["error", "keep"] = "error"
+    lags: int = 0
+    series: str | None = None
 
     def __post_init__(self):
         names = () if self.names is None else self.names if isinstance(self.names, str) else tuple(self.names)
@@ -190,6 +195,7 @@ class Dataset:
     def __repr__(self) -> str:
         shown = ", ".join(printable(n) for n in self.names[:6]) + (", …" if self.nodes > 6 else "")
         extra = f"; {int(self.intervened.any(1).sum())} rows with interventions" if self.intervened.any() else ""
+        extra += "; each with its past" if self.lags else ""
         scaled = "; standardised" if self.scaling is not None else ""
         return f"Dataset({self.observations} rows, {self.nodes} columns: {shown}{extra}{scaled})"
 
@@ -244,6 +250,8 @@ class Dataset:
         """
         values, levels = self.raw().values.copy(), list(self.levels)
         wanted = parse_kinds(kinds, self.names)
+        if self.lags:  # a column and its past are of one kind and have the same levels
+            wanted = {n: wanted[s] for n in self.names for s in (n, n.removesuffix(PAST)) if s in wanted}
         for j, name in enumerate(self.names):
             if name not in wanted:
                 continue
@@ -251,13 +259,19 @@ class Dataset:
                 values[:, j] = numbers_of(values[:, j], levels[j], name) if levels[j] else values[:, j]
                 levels[j] = ()
             elif not (wanted[name] == CATEGORICAL and levels[j]):
-                own = levels[j] or tuple(level_name(value) for value in np.unique(values[~self.is_missing[:, j], j]))
+                own = levels[j] or tuple(level_name(value) for value in self._distinct(j))
                 new = own if isinstance(wanted[name], str) else tuple(level_name(level) for level in wanted[name])
                 values[:, j] = recode(values[:, j], levels[j], new, name)
                 levels[j] = new
         if self.scaling is not None and tuple(levels) != self.levels:
             raise InputError("the data are standardised: say kinds of columns before standardising")
         return self if tuple(levels) == self.levels else replace(self, values=values, levels=tuple(levels))
+
+    def _distinct(self, j: int) -> np.ndarray:
+        """Return the distinct values of a column, in both slices where there are two."""
+        same = variables_of(self.names) == variables_of(self.names)[j] if self.lags else np.arange(self.nodes) == j
+        found = self.raw().values[:, same]
+        return np.unique(found[~np.isnan(found)])
 
     def with_levels(self, levels: Sequence[Levels]) -> Dataset:
         """Return the same data in terms of the levels of another table with these columns.
@@ -288,7 +302,10 @@ class Dataset:
         return replace(self, values=np.round(self.values * 2.0**24) / 2.0**24)
 
     def standardised(self) -> Dataset:
-        """Return the data with every column at mean 0 and standard deviation 1; recorded in `scaling`."""
+        """Return the data with every column at mean 0 and standard deviation 1; recorded in `scaling`.
+
+        A column and its past (`lags`) share mean and scale, those of their values together.
+        """
         if self.observations == 0:
             raise InputError("the table has no rows: it cannot be standardised")
         if self.is_categorical.any() or self.is_missing.any():
@@ -298,6 +315,8 @@ class Dataset:
             )
         mean = self.values.mean(axis=0)
         scale = self.values.std(axis=0)
+        if self.lags:
+            mean, scale = pooled_scaling(self.values, self.names)
         for name, s, largest in zip(self.names, scale, np.abs(self.values).max(axis=0, initial=0.0)):
             if not s > 1e-12 * largest:
                 raise InputError(f"column '{printable(name)}' is constant: it cannot be standardised, drop it")
@@ -336,6 +355,7 @@ class Dataset:
         return replace(
             self, values=self.values[:, order], names=tuple(names), intervened=self.intervened[:, order],
             scaling=scaling, levels=tuple(self.levels[j] for j in order),
+            lags=self.lags if past_columns(names).any() else 0,
         )  # fmt: skip
 
     def with_interventions(self, mask: Any) -> Dataset:

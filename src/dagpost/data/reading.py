@@ -29,6 +29,7 @@ from dagpost.data.formats import (
     split_rows,
 )
 from dagpost.data.kinds import read_kinds
+from dagpost.data.lags import in_slices
 from dagpost.data.values import is_number
 from dagpost.errors import InputError, TableWarning, printable
 
@@ -78,6 +79,8 @@ def read_table(
     drop: str | Sequence[str] | None = None,
     missing: str | None = None,
     kinds: Any = None,
+    lags: int | None = None,
+    series: str | None = None,
 ) -> Dataset:
     """Read a CSV, TSV, Excel, Parquet or Feather file with named columns.
 
@@ -109,6 +112,10 @@ def read_table(
         "continuous" or "categorical" by name of column, or the levels of a categorical column in their order, such as
         `{"group": "categorical", "dose": ["low", "high"]}`; or the path of a TOML file with such lines. By default
         numbers are continuous, and words that are not measurements, dates or names of rows are categorical.
+    lags
+        1 if rows are in the order of time: each is joined with the one before it, whose columns are named `x[t-1]`.
+    series
+        With `lags`, name of the column that says which series a row belongs to; by default all rows are one series.
 
     Returns
     -------
@@ -129,10 +136,13 @@ def read_table(
     """
     kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
     text_format = TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header)
-    table = read_frame(path, text_format, largest_bytes, keep=[*map(str, kinds or ())])
-    return with_file_name(
-        path, lambda: as_cleaned(table.frame, None, drop, missing, table.notes, table.left_out, kinds)
-    )
+    own = () if series is None else (series,)
+    table = read_frame(path, text_format, largest_bytes, keep=[*own, *map(str, kinds or ())])
+
+    def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
+        return as_cleaned(rows, None, drop, how, table.notes, table.left_out, kinds)
+
+    return with_file_name(path, lambda: in_slices(table.frame, lags, series, missing, convert))
 
 
 def with_file_name(path: str | os.PathLike[str], read: Callable[[], T]) -> T:

@@ -15,6 +15,7 @@ from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
 from dagpost.data.dataset import Dataset, check_names
 from dagpost.data.formats import TextFormat
 from dagpost.data.kinds import merged_levels, read_kinds
+from dagpost.data.lags import in_slices
 from dagpost.data.reading import read_frame, with_file_name
 from dagpost.data.targets import intervention_mask, split_targets, target_mask
 from dagpost.data.values import as_matrix
@@ -33,6 +34,8 @@ def as_dataset(
     drop: str | Sequence[str] | None = None,
     missing: str | None = None,
     kinds: Any = None,
+    lags: int | None = None,
+    series: Any = None,
 ) -> Dataset:
     """Return the data as a `Dataset`.
 
@@ -53,6 +56,11 @@ def as_dataset(
         Columns and rows to leave out, as in `read_table`.
     kinds
         Kinds of columns, as in `read_table`.
+    lags
+        1 if rows are in the order of time: each is joined with the one before it (`dagpost.data.lagged`).
+    series
+        With `lags`, the name of the column that says which series a row belongs to, or one entry for each row. By
+        default all rows are one series.
 
     Returns
     -------
@@ -63,13 +71,18 @@ def as_dataset(
     if not isinstance(data, str | os.PathLike):
         for option in text_format.given:
             raise InputError(f"{option} is an option for files: leave it out for data in memory")
-        return _convert(data, names, interventions, drop, missing, kinds)
+        return in_slices(
+            data, lags, series, missing, lambda rows, how: _convert(rows, names, interventions, drop, how, kinds)
+        )
     column = (str(interventions),) if isinstance(interventions, str | os.PathLike) else ()
+    column += (series,) if isinstance(series, str) else ()
     kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
     table = read_frame(data, text_format, keep=(*column, *map(str, kinds or ())))
-    return with_file_name(
-        data, lambda: _convert(table.frame, names, interventions, drop, missing, kinds, table.notes, table.left_out)
-    )
+
+    def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
+        return _convert(rows, names, interventions, drop, how, kinds, table.notes, table.left_out)
+
+    return with_file_name(data, lambda: in_slices(table.frame, lags, series, missing, convert))
 
 
 def _convert(

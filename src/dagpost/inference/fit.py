@@ -21,6 +21,7 @@ from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import is_shown
 from dagpost._util.workers import use_workers, workers_of
 from dagpost.data import as_dataset, check_for_inference
+from dagpost.data.slices import past_columns
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
 from dagpost.inference.bootstrap.resampling import Bootstrap
@@ -137,6 +138,8 @@ def fit(
     interventions: Any = None,
     kinds: Any = None,
     knowledge: Any = None,
+    lags: int | None = None,
+    series: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -188,6 +191,11 @@ def fit(
         What is known beforehand, by names of columns: a `dp.Knowledge`, a dict of its fields or the path of a TOML
         file. Required and forbidden edges, tiers, roots, leaves and `max_parents` hold in every graph; methods that
         cannot guarantee that refuse.
+    lags
+        1 if rows are in the order of time: a network of two slices, with the columns `x` of a row and `x[t-1]` of the
+        row before it. Edges lead into the present alone, from the past or within it.
+    series
+        With `lags`, the name of the column that says which series a row belongs to, or one entry for each row.
     checkpoint
         Folder in which the run saves its state about every `checkpoint_every` seconds, and when it is interrupted
         (Ctrl-C, SIGTERM), fails or ends. It stays until it is deleted: `dp.Checkpoint(folder).clear()`.
@@ -237,7 +245,7 @@ def fit(
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
     if not chosen.spreads and (workers is not None or cluster is not None):
         raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
-    table = as_dataset(data, interventions=interventions, kinds=kinds)
+    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series)
     assumed: dict[str, str] = {}
     if model is None:
         assumptions = assume(table, None, prior, chosen.name)
@@ -250,7 +258,8 @@ def fit(
     scored = as_model(model)
     table = check_for_inference(scored.accept(table))
     known = as_knowledge(knowledge)
-    graph_prior = informed(as_prior(prior or "erdos-renyi"), known, table.names)
+    past = [name for name, is_past in zip(table.names, past_columns(table.names)) if table.lags and is_past]
+    graph_prior = informed(as_prior(prior or "erdos-renyi"), known, table.names, past)
     scored.check_methods()
     scored.check(table)
     _check_memory(table.nodes, scored, chosen)
@@ -305,6 +314,8 @@ def exact(
     interventions: Any = None,
     kinds: Any = None,
     knowledge: Any = None,
+    lags: int | None = None,
+    series: Any = None,
     parameters: bool = False,
     algorithm: Literal["auto", "enumerate", "layers"] = "auto",
     memory_limit: float | None = None,
@@ -314,7 +325,7 @@ def exact(
 
     Parameters
     ----------
-    data, model, prior, seed, interventions, kinds, knowledge, progress
+    data, model, prior, seed, interventions, kinds, knowledge, lags, series, progress
         As in `fit`.
     draws, parameters, algorithm, memory_limit
         Fields of `dp.Exact`.
@@ -331,7 +342,8 @@ def exact(
     """
     method = Exact(draws, parameters, algorithm, memory_limit)
     common = {
-        "seed": seed, "interventions": interventions, "kinds": kinds, "knowledge": knowledge, "progress": progress
+        "seed": seed, "interventions": interventions, "kinds": kinds, "knowledge": knowledge, "lags": lags,
+        "series": series, "progress": progress,
     }  # fmt: skip
     post = fit(data, model, prior, method, **common)
     assert isinstance(post, ExactPosterior)

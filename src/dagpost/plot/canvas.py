@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from dagpost.data.slices import PAST, past_columns, variables_of
 from dagpost.errors import InputError
 from dagpost.posterior import Posterior
 from dagpost.typing import Graph
@@ -55,8 +56,10 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def label(name: str) -> str:
-    """Return the name on one line, unprintable characters replaced, cut to `LONGEST_LABEL`."""
+    """Return the name on one line, unprintable characters replaced, cut to `LONGEST_LABEL`; a past column stays one."""
     shown = "".join(c if c.isprintable() else "�" for c in name)
+    if len(shown) > LONGEST_LABEL and shown.endswith(PAST):
+        return shown[: LONGEST_LABEL - 1 - len(PAST)] + "…" + PAST
     return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
 
 
@@ -172,6 +175,40 @@ def layered(graph: Graph, labels: Sequence[str]) -> GraphLayout:
     _place_isolated(x, y, width, joined, isolated)
     order = nx.lexicographical_topological_sort(nx.DiGraph(graph), key=lambda j: (y[j], x[j], j))
     return GraphLayout(x, y, width, [int(j) for j in order])
+
+
+SLICE_GAP, STAGGER = 260.0, 70.0
+"""Distance between the columns of two time slices, and the offset of every other node in the present, so that edges
+between its neighbours' neighbours pass beside the node between them."""
+
+
+def has_slices(names: Sequence[str]) -> bool:
+    """Return whether the names are those of two time slices, `x` and `x[t-1]`."""
+    past = past_columns(names)
+    return bool(past.any() and not past.all())
+
+
+def two_slices(graph: Graph, names: Sequence[str]) -> GraphLayout:
+    """Return positions of two time slices: the past in a column on the left, the present in one on the right.
+
+    A variable has the same height in both; causes within the present are above their effects.
+
+    Parameters
+    ----------
+    graph
+        A DAG.
+    names
+        Names of the nodes.
+    """
+    past, variable = past_columns(names), variables_of(names)
+    order = [int(j) for j in nx.lexicographical_topological_sort(nx.DiGraph(graph), key=lambda j: (not past[j], j))]
+    rows = list(dict.fromkeys(variable[j] for j in order if not past[j]))
+    rows += [k for k in dict.fromkeys(variable.tolist()) if k not in rows]  # a past without a present
+    row = np.array([rows.index(k) for k in variable])
+    width = np.array([_node_width(label(name)) for name in names])
+    apart = SLICE_GAP + (width[past].max() + width[~past].max()) / 2
+    x = np.where(past, 0.0, apart + STAGGER * (row % 2))
+    return GraphLayout(x, ROW * 0.8 * row, width, order)
 
 
 def _node_width(text: str) -> float:

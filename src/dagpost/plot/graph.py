@@ -18,10 +18,12 @@ from dagpost.plot.canvas import (
     GraphLayout,
     axes,
     circular,
+    has_slices,
     label,
     layered,
     probabilities_of,
     suits_layers,
+    two_slices,
 )
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import consensus
@@ -66,7 +68,8 @@ def graph(
         Whether to write the probabilities of pairs below 0.995, and those of reverse directions from 0.1 on after
         "back". By default only if at most 40 pairs have a number.
     layout
-        "rows" (causes above effects), "circle", or "auto": rows for small sparse graphs, else a circle.
+        "rows" (causes above effects), "circle", or "auto": rows for small sparse graphs, else a circle. Time slices
+        (`x[t-1]` and `x`) stand side by side, the past on the left, unless a circle is asked for.
 
     Returns
     -------
@@ -90,10 +93,12 @@ def graph(
     arrows = shown & settled_directions(p)
     lines = np.triu(shown & ~(arrows | arrows.T), 1)
     all_edges = consensus(np.where(arrows, p, 0.5 * p * (lines | lines.T)), 0.0)
-    rows = suits_layers(all_edges) if layout == "auto" else layout == "rows"
+    slices = has_slices(names) and layout != "circle"
+    rows = slices or (suits_layers(all_edges) if layout == "auto" else layout == "rows")
     texts = [label(name) for name in names]
     if rows:
-        ax, places, size = _draw_rows(ax, texts, layered(all_edges, texts))
+        placed = two_slices(all_edges, names) if slices else layered(all_edges, texts)
+        ax, places, size = _draw_rows(ax, texts, placed)
     else:
         ax, places, size = _draw_circle(ax, texts, circular(np.where(arrows | lines | lines.T, p, 0.0)))
     values = np.where(arrows | lines, either, 0.0)
@@ -190,7 +195,10 @@ def _bend_between_rows(ax: Axes, places: np.ndarray, i: int, j: int) -> float:
     between = np.delete(places, [i, j], axis=0)
     between = between[(between[:, 1] < max(start[1], end[1])) & (between[:, 1] > min(start[1], end[1]))]
     if not len(between):
-        return 0.0 if start[1] != end[1] else 0.3
+        in_row = (
+            (places[:, 1] == start[1]) & (places[:, 0] > min(start[0], end[0])) & (places[:, 0] < max(start[0], end[0]))
+        )
+        return 0.3 if start[1] == end[1] and in_row.any() else 0.0
     at = ax.transData.transform(between)
     shares = np.linspace(0.1, 0.9, 17)
 

@@ -148,6 +148,8 @@ class Provenance:
         Means and standard deviations by which columns were standardised; None for raw units.
     kinds, levels
         Kind of each column and names of its categories; None where all columns are continuous.
+    lags, series
+        Of a table of two time slices: 1, and the column that named the series; else None.
     options
         Options of the run, the method and the seed included.
     knowledge
@@ -161,6 +163,8 @@ class Provenance:
     scaling: Mapping[str, Sequence[float]] | None = None
     kinds: Sequence[str] | None = None
     levels: Sequence[Sequence[str]] | None = None
+    lags: int | None = None
+    series: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Mapping[str, Any] | None = None
     total_seconds: float | None = None

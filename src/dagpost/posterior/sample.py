@@ -335,6 +335,8 @@ def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Samp
         provenance,
         kinds=list(data.kinds) if categorical else None,
         levels=[list(levels) for levels in data.levels] if categorical else None,
+        lags=data.lags or None,
+        series=data.series,
         rows=data.observations,
         data_hash=data.fingerprint,
         scaling=None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
@@ -368,10 +370,12 @@ def aligned(data: Dataset, post: GraphSample) -> Dataset:
 
 def with_data(post: Sample, data: Any, interventions: Any = None) -> Sample:
     """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
-    table = replace(aligned(as_dataset(data, interventions=interventions), post), names=post.names)
-    expected = post.record.provenance.data_hash
+    source = post.record.provenance
+    in_time = {"lags": source.lags, "series": source.series} if source.lags and not getattr(data, "lags", 0) else {}
+    table = replace(aligned(as_dataset(data, interventions=interventions, **in_time), post), names=post.names)
+    expected = source.data_hash
     candidates = [table]
-    if post.record.provenance.scaling is not None and table.scaling is None:  # it was fitted to standardised data
+    if source.scaling is not None and table.scaling is None:  # it was fitted to standardised data
         scaled = table.standardised()
         candidates += [scaled, scaled.rounded()]
     for candidate in candidates:

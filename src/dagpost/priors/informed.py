@@ -16,6 +16,7 @@ from dagpost.errors import InputError
 from dagpost.priors.base import ColumnTable, Component, GraphPrior
 from dagpost.priors.constraints import Constraints
 from dagpost.priors.knowledge import Knowledge
+from dagpost.priors.unknown_density import UnknownDensity
 from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph
 
 
@@ -119,7 +120,9 @@ class InformedPrior(GraphPrior):
         return self.known.repaired(np.asarray(self.base.sample(key_graph, d), dtype=np.bool_), scores)
 
 
-def informed(prior: GraphPrior, knowledge: Knowledge | None, names: Sequence[str]) -> GraphPrior:
+def informed(
+    prior: GraphPrior, knowledge: Knowledge | None, names: Sequence[str], past: Sequence[str] = ()
+) -> GraphPrior:
     """Return the prior combined with knowledge.
 
     Parameters
@@ -130,6 +133,8 @@ def informed(prior: GraphPrior, knowledge: Knowledge | None, names: Sequence[str
         Knowledge by column name; None for none.
     names
         Names of the columns.
+    past
+        Names of past columns, which are roots: no edge leads into the past.
 
     Returns
     -------
@@ -139,7 +144,19 @@ def informed(prior: GraphPrior, knowledge: Knowledge | None, names: Sequence[str
     known = prior.constraints
     if known is not None and known.nodes != len(names):
         raise InputError(f"the prior knows about {known.nodes} nodes, but the data have {len(names)} columns")
+    if past:
+        knowledge = _with_past(knowledge or Knowledge(), names, past)
+        prior = replace(prior, past=len(past)) if isinstance(prior, UnknownDensity) else prior
     constraints = None if knowledge is None else knowledge.bound(names)
     if constraints is None or constraints == Constraints(len(names)):
         return prior
     return InformedPrior(prior, constraints)
+
+
+def _with_past(knowledge: Knowledge, names: Sequence[str], past: Sequence[str]) -> Knowledge:
+    """Return the knowledge with past columns as roots; an edge into the past that it calls possible is an error."""
+    knowledge = knowledge.resolved(names)
+    for cause, effect in (*knowledge.required, *knowledge.probabilities):
+        if effect in past:
+            raise InputError(f"the edge '{cause} -> {effect}' of the knowledge leads into the past: leave it out")
+    return replace(knowledge, roots=tuple(dict.fromkeys((*knowledge.roots, *past))))

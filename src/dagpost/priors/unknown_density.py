@@ -30,6 +30,9 @@ class UnknownDensity(GraphPrior):
     ----------
     edges_per_node
         The densities.
+    past
+        Number of nodes that are roots, no two of them adjacent, as the past of a time series is: densities are equally
+        probable among the DAGs of that kind, to which knowledge must restrict the prior (`informed` does).
 
     Examples
     --------
@@ -41,6 +44,7 @@ class UnknownDensity(GraphPrior):
     """
 
     edges_per_node: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+    past: int = 0
     name: ClassVar[str] = "unknown-density"
     decomposes: ClassVar[bool] = False
 
@@ -83,7 +87,8 @@ def _components(prior: UnknownDensity, d: int) -> tuple[Component, ...]:
     """Return the Erdős–Rényi priors, each normalised over all DAGs."""
     chosen = prior.edge_probabilities(d)
     return tuple(
-        Component(-_log_normaliser(q, d) - float(np.log(len(chosen))), ErdosRenyi(probability=q)) for q in chosen
+        Component(-_log_normaliser(q, d, prior.past) - float(np.log(len(chosen))), ErdosRenyi(probability=q))
+        for q in chosen
     )
 
 
@@ -91,8 +96,14 @@ SUMMED_UP_TO = 100
 """Nodes up to which `Z(q)` is summed; beyond, its logarithm is extrapolated by a line in the number of nodes."""
 
 
-def _log_normaliser(probability: float, d: int) -> float:
-    """Return `log Z(q)`; it hardly bends with d at a given number of edges per node."""
+def _log_normaliser(probability: float, d: int, past: int = 0) -> float:
+    """Return `log Z(q)`; it hardly bends with d at a given number of edges per node.
+
+    Edges from the past to the others are free, so that each pair sums to `q + (1 - q) = 1`; pairs within the past have
+    no edge: `Z(q) = (1 - q)^C(past,2) Z_others(q)`.
+    """
+    if past:
+        return _log_normaliser(probability, d - past) + past * (past - 1) / 2 * float(np.log1p(-probability))
     if d > SUMMED_UP_TO:
         less, most = (
             _log_normaliser(probability * (d - 1) / (size - 1), size) for size in (SUMMED_UP_TO - 20, SUMMED_UP_TO)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dagpost.errors import InputError
 from dagpost.models import Model
-from dagpost.plot.canvas import GraphLayout, label, layered
+from dagpost.plot.canvas import GraphLayout, has_slices, label, layered, two_slices
 from dagpost.posterior import Posterior
 from dagpost.posterior.effect_tables import EffectDraws, draw_effects, table_of_effects
 from dagpost.posterior.features import consensus
@@ -84,9 +84,11 @@ def content_of(post: Posterior) -> dict[str, Any]:
 
 
 def layout_of(names: Sequence[str], probabilities: Matrix) -> GraphLayout:
-    """Return the layered layout of the likely edges; of those drawn first on a wide page."""
+    """Return the layered layout of the likely edges, of those drawn first on a wide page; time slices side by side."""
     if len(names) > WIDE:
         return wide_layout(probabilities, [label(name) for name in names], LAYOUT_THRESHOLD)
+    if has_slices(names):
+        return two_slices(consensus(probabilities, LAYOUT_THRESHOLD), names)
     return layered(consensus(probabilities, LAYOUT_THRESHOLD), [label(name) for name in names])
 
 

@@ -251,6 +251,8 @@ def _knowledge_rows(post: Posterior) -> list[tuple[str, str]]:
         return "; ".join(f"{names[i]} → {names[j]}" for i, j in pairs)
 
     rows = []
+    if post.record.provenance.lags:
+        rows.append(("time", "edges lead into the present alone, from the row before or within the row"))
     if known.present:
         rows.append(("required edges", edges(known.present)))
     if "tiers" in given:

@@ -334,3 +334,24 @@ def test_a_thousand_columns_say_the_memory_first(dagpost, monkeypatch, tmp_path)
         dp.fit(rows, "linear")
     with pytest.raises(dp.InputError, match=r"for its particles: use fewer particles"):
         dp.fit(rows, "bge", method="dibs", particles=1000)
+
+
+def test_time_series_from_table_to_report(dagpost, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(160, 2))
+    for t in range(1, 160):
+        x[t, 1] += 0.9 * x[t - 1, 0]
+    frame = pd.DataFrame(x, columns=["rain", "river"])
+    frame.insert(0, "ward", ["p", "q"] * 40 + ["r"] * 80)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    ended = dagpost("exact", "table.csv", "--lags", 1, "--series", "ward", "--out", "run")
+    assert ended.code == 0 and "157 of 160 rows joined with the row before them" in ended.err, ended.err
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["names"] == ["rain", "river", "rain[t-1]", "river[t-1]"]
+    shown = dagpost("show", "run")
+    assert "rain[t-1]" in shown.out and "->" in shown.out
+    again = dagpost("report", "run", "--data", "table.csv")  # joins the rows by itself
+    assert again.code == 0, again.err
+    assert "rain[t-1]" in (tmp_path / "run" / "report.html").read_text()
+    refused = dagpost("fit", "table.csv", "--lags", 2, "--out", "other")
+    assert refused.code == 2 and "lags=2: give 1" in refused.err and not (tmp_path / "other").exists()

@@ -89,7 +89,7 @@ def bootstrap(
         raise InputError(f"bootstrap-{learner} needs a model with closed-form evidence, not {model.name!r}: use 'dibs'")
     if prior.constraints is not None:
         raise InputError(
-            f"bootstrap-{learner} cannot be held to prior knowledge: leave the knowledge out, or use "
+            f"bootstrap-{learner} cannot be held to prior knowledge or to lags: leave them out, or use "
             "'auto', 'exact', 'dibs', 'dibs-paper', 'mc3', 'm-mc3' or 'g-mc3'"
         )
     if data.intervened.any():

@@ -252,6 +252,7 @@ FIT_EXAMPLES = """Examples:
 \b
   dagpost fit cells.csv                                   with defaults, which are printed
   dagpost fit cells.csv --interventions target --out run2  a column names the intervened nodes
+  dagpost fit weekly.csv --lags 1 --series patient         a time series: edges from one row to the next
   dagpost fit cells.csv --report                          also write run/report.html
   dagpost fit cells.csv --model bge --time-limit 60
   dagpost fit cells.csv --workers 8                       chains in 8 processes; --cluster for other machines
@@ -278,6 +279,8 @@ def fit(
     missing: o.Missing = None,
     kinds: o.Kinds = None,
     columns: o.Columns = None,
+    lags: o.Lags = None,
+    series: o.Series = None,
     knowledge: o.Knowledge = None,
     particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or bootstrap resamples.")] = 30,
     draws: o.Draws = 1000,
@@ -322,8 +325,9 @@ def fit(
         "max_moves": max_moves, "time_limit": time_limit, "workers": workers, "cluster": cluster,
     }  # fmt: skip
     reading: dict[str, Any] = dict(
-        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns)
-    )
+        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns),
+        lags=lags, series=series,
+    )  # fmt: skip
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method=method, noise=noise, raw_units=raw_units,
@@ -357,6 +361,8 @@ def exact(
     missing: o.Missing = None,
     kinds: o.Kinds = None,
     columns: o.Columns = None,
+    lags: o.Lags = None,
+    series: o.Series = None,
     knowledge: o.Knowledge = None,
     draws: o.Draws = 1000,
     seed: o.Seed = 0,
@@ -374,8 +380,9 @@ def exact(
     """
     fit_arguments = {"knowledge": knowledge, "draws": draws, "memory_limit": memory_limit}
     reading: dict[str, Any] = dict(
-        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns)
-    )
+        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns),
+        lags=lags, series=series,
+    )  # fmt: skip
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method="exact", noise=noise, raw_units=raw_units,

@@ -111,6 +111,12 @@ Missing = Annotated[
         autocompletion=_words("drop", "keep"),
     ),
 ]
+Lags = Annotated[
+    int | None, typer.Option(help="1: rows are in the order of time; join each with the one before it [no order]")
+]
+Series = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="With --lags: column that names the series of a row [one series]")
+]
 Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
     str | None,
