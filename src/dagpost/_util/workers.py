@@ -247,7 +247,7 @@ class DaskWorkers(Workers):
 
     def executor(self) -> Executor:
         if self._executor is None:
-            import dask  # pyright: ignore[reportMissingImports]
+            import dask.config  # pyright: ignore[reportMissingImports]
 
             dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})  # tasks hold their data
             self._executor = self._client.get_executor(pure=False)
