@@ -157,7 +157,7 @@ def test_the_page_gets_effects_from_the_table(dagpost, table, tmp_path):
     page = tmp_path / "run" / "report.html"
     assert '"effects":null' in page.read_text(encoding="utf-8")  # the table is not where it was
     assert dagpost("report", "run", "--data", "moved.csv", "--overwrite").code == 0
-    assert '"effects":{"level":0.9,"linear":true,"rows":[[' in page.read_text(encoding="utf-8")
+    assert '"effects":{"level":0.9,"linear":true,"categorical":false,"rows":[[' in page.read_text(encoding="utf-8")
     moved.iloc[1:].to_csv("fewer.csv", index=False)
     ended = dagpost("report", "run", "--data", "fewer.csv", "--overwrite")
     assert ended.code == 2 and "not the data" in ended.err
