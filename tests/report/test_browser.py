@@ -391,7 +391,8 @@ def test_functions_of_edges_are_seen(scheme, opened, screenshots):
 
 def test_a_wide_table_shows_its_most_probable_pairs(opened, screenshots):
     page = opened(made_up(260, draws=40))
-    assert page.evaluate("document.getElementById('shown').textContent").startswith("200 of ")
+    slide(page, 0.3)
+    page.wait_for_function("document.getElementById('shown').textContent.startsWith('200 of ')")
     assert "not computed for so many variables" in page.inner_text("#graphs-note")
     assert page.locator("#clusters details").count() > 0
     assert page.locator("#clusters details[open]").count() == 0
