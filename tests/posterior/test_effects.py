@@ -277,8 +277,7 @@ def test_the_effect_in_a_wide_table_is_that_of_a_narrow_one(monkeypatch):
     post = dp.fit(sim.train, "bge", draws=400)
     i, j = np.argwhere((post.ancestor_probabilities.to_numpy() > 0.4) & (post.edge_marginals < 0.9))[0].tolist()
     usual = post.effect(i, j, draws=400)
-    for module in (effects, parameters):
-        monkeypatch.setattr(module, "WIDE", 2)
+    monkeypatch.setattr(effects, "WIDE", 2)
     monkeypatch.setattr(parameters, "CHUNK", 4 * 64 * 30)
     wide = post.effect(i, j, draws=400)
     assert wide.mean == usual.mean and wide.variance == usual.variance  # closed forms

@@ -11,7 +11,8 @@ import pandas as pd
 
 from dagpost.data.dataset import Dataset, Scaling
 from dagpost.data.slices import PAST, check_lags, past_columns, rows_before
-from dagpost.errors import InputError, nearest, printable
+from dagpost.data.targets import column_place
+from dagpost.errors import InputError, printable
 
 
 def lagged(
@@ -125,12 +126,9 @@ def split_series(data: Any, series: Any) -> tuple[Any, Sequence[Any] | None, str
         return data, [_plain(label) for label in series], None
     is_table = isinstance(data, pd.DataFrame)
     names: list[str] = [str(name) for name in data.columns] if is_table else list(getattr(data, "names", ()))
-    if names.count(series) != 1:
-        what = "there twice: rename one" if series in names else f"unknown: {nearest(series, names)}"
-        raise InputError(f"the column that names the series, '{printable(series)}', is {what}")
+    place = column_place(names, series, "the column that names the series")
     if len(names) == 1:
         raise InputError(f"the table has no column but '{printable(series)}', which names the series")
-    place = names.index(series)
     if is_table:
         labels, rest = data.iloc[:, place], data.drop(columns=data.columns[place])
     else:

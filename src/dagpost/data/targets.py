@@ -102,11 +102,15 @@ def _positions(entry: str | tuple[str, ...], names: tuple[str, ...], row: int) -
     return [names.index(name) for name in targets if name]
 
 
+def column_place(names: Sequence[str], column: str, role: str) -> int:
+    """Return the place of the one column with this name; raise an error that says what the column is for."""
+    if names.count(column) != 1:
+        what = "there twice: rename one" if column in names else f"unknown: {nearest(column, names)}"
+        raise InputError(f"{role}, '{printable(column)}', is {what}")
+    return names.index(column)
+
+
 def split_targets(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Series]:
     """Return the frame without the column that holds the targets, and that column."""
-    texts = [str(name) for name in frame.columns]
-    if texts.count(column) != 1:
-        what = f"unknown: {nearest(column, texts)}" if column not in texts else "there twice: rename one"
-        raise InputError(f"the column of intervention targets, '{printable(column)}', is {what}")
-    place = texts.index(column)
+    place = column_place([str(name) for name in frame.columns], column, "the column of intervention targets")
     return frame.drop(columns=frame.columns[place]), frame.iloc[:, place]

@@ -129,9 +129,9 @@ def assume(
 
 def _model_for(data: Dataset, noise: float | None) -> str:
     """Return the model for the kinds of columns that a table has; a table with numbers and categories is refused."""
-    if not data.is_categorical.any() and (noise is not None or len(_binary_columns(data)) < data.nodes):
-        return "bge" if noise is None else "linear"
     binary = _binary_columns(data)
+    if not data.is_categorical.any() and (noise is not None or len(binary) < data.nodes):
+        return "bge" if noise is None else "linear"
     numbers = [n for n, is_category in zip(data.names, data.is_categorical) if not is_category and n not in binary]
     if not numbers:
         return "bdeu"
@@ -181,13 +181,12 @@ def _build_model(model: str | Model, noise: float | None, settings: dict[str, An
         if noise is not None or settings:
             raise InputError("noise and settings go into the model object itself: pass them to its constructor")
         return model
-    name = model
-    kind = MODELS.get(name) if isinstance(name, str) else None
+    kind = MODELS.get(model) if isinstance(model, str) else None
     if kind is not None and "noise_variance" in {f.name for f in fields(kind)}:  # type: ignore[arg-type]
         settings.setdefault("noise_variance", None if noise is None else positive("noise", noise))
     elif noise is not None and kind is not None:
-        raise InputError(f"noise={noise!r}: the model {name!r} integrates its noise out: leave this option out")
-    return _build("model", name, as_model, settings)
+        raise InputError(f"noise={noise!r}: the model {model!r} integrates its noise out: leave this option out")
+    return _build("model", model, as_model, settings)
 
 
 def _build(what: str, name: Any, default: Any, settings: dict[str, Any]) -> Any:

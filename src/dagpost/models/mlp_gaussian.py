@@ -173,6 +173,13 @@ KEPT = 256
 """Draws of the first layer that are kept of a careful estimate."""
 
 
+class Fit(NamedTuple):
+    """What an estimate of a family finds: the best mode of the first layer, (q, h), and the log evidence."""
+
+    mode: np.ndarray
+    log_evidence: float
+
+
 class MlpEvidence(FamilyEvidence):
     """Evidence of networks with one hidden layer, by the compiled code of `mlp_evidence.py`.
 
@@ -181,7 +188,7 @@ class MlpEvidence(FamilyEvidence):
     are ranked by their evidence as single parents, estimated quickly.
     """
 
-    memories: ClassVar[tuple[str, ...]] = ("known", "modes", "kept", "quick")
+    memories: ClassVar[tuple[str, ...]] = ("known", "fits", "kept")
 
     def __init__(self, model: MlpGaussian, stats: Statistics, seed: int = 0):
         values = np.asarray(stats.shared.values, dtype=np.float64)
@@ -198,11 +205,10 @@ class MlpEvidence(FamilyEvidence):
         self.learned = model.noise_variance is None
         rng = np.random.default_rng([seed, 17])
         self.tables = tuple(random_tables(search, self.d, hidden, rng) for search in SEARCHES)
-        self.modes: dict[tuple[int, bytes, int], np.ndarray] = {}  # by node, parents and effort
+        self.fits: dict[tuple[int, bytes, int], Fit] = {}  # by node, parents and effort
         self.kept: dict[
             tuple[int, bytes], tuple[np.ndarray, Noises]
         ] = {}  # draws of the first layer, where effort went into them
-        self.quick: dict[tuple[int, bytes], float] = {}  # log evidence by node and parents, estimated quickly
         self.seed = seed
         # inputs of every node: all columns, then 1, over the rows without an intervention on it
         observed = np.asarray(stats.node.observed) > 0
@@ -220,8 +226,9 @@ class MlpEvidence(FamilyEvidence):
         return np.zeros((1, self.inputs[node].shape[1])), [self.d]  # one input that is always 0
 
     def _samples(self, node: int, parents: Bool[np.ndarray, " d"], effort: int):
-        """Return the inputs of a family, draws of the first layer, logs of their importance weights, and the noises."""
-        search, tables, hidden = SEARCHES[effort], self.tables[effort], self.network.hidden
+        """Return the inputs of a family, draws of the first layer, logs of their importance weights, the best mode, and
+        the noises."""
+        search, tables = SEARCHES[effort], self.tables[effort]
         inputs, columns = self._inputs(node, parents)
         scale = np.sqrt(self.network.prior_variance)
         starts = scale * tables.starts[:, columns].reshape(len(tables.starts), -1)
@@ -229,8 +236,7 @@ class MlpEvidence(FamilyEvidence):
         draws, logs, modes, noises = family_samples(
             inputs, self.inputs[node][node], self.network, self.noises[node], self.prior, starts, warm, search, tables
         )  # fmt: skip
-        self.modes[node, parents.tobytes(), effort] = modes[0].reshape(len(columns), hidden)
-        return inputs, columns, draws, logs, noises
+        return inputs, columns, draws, logs, modes[0].reshape(len(columns), -1), noises
 
     def _warm_starts(
         self, node: int, parents: Bool[np.ndarray, " d"], columns: list[int], effort: int
@@ -240,40 +246,30 @@ class MlpEvidence(FamilyEvidence):
         present = np.flatnonzero(parents)
         if len(present) < 2:
             return np.empty((0, len(columns) * self.network.hidden))
-        single = [self._quick(node, np.arange(self.d) == i) for i in present]
+        single = [self._fit(node, np.arange(self.d) == i, QUICK).log_evidence for i in present]
         warm = []
         for weak in present[np.argsort(single)][:DROPPED].tolist():
             fewer = parents.copy()
             fewer[weak] = False
-            warm.append(np.insert(self._mode(node, fewer, QUICK), columns.index(weak), 0.0, axis=0))
+            warm.append(np.insert(self._fit(node, fewer, QUICK).mode, columns.index(weak), 0.0, axis=0))
         if effort > QUICK:
-            warm.append(self._mode(node, parents, effort - 1))
+            warm.append(self._fit(node, parents, effort - 1).mode)
         return np.stack(warm).reshape(len(warm), -1)
 
-    def _mode(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Float[np.ndarray, "q h"]:
-        """Return the best mode of a family that an estimate with this effort finds."""
+    def _fit(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Fit:
+        """Return what an estimate of a family with this effort finds, whether or not there is a better one."""
         key = (node, parents.tobytes())
-        if (*key, effort) not in self.modes:
+        if (*key, effort) not in self.fits:
             found = self.compute(node, parents, effort)
             if self._lacks(node, parents, effort):
                 self.known[key] = found
-        return self.modes[*key, effort]
-
-    def _quick(self, node: int, parents: Bool[np.ndarray, " d"]) -> float:
-        """Return the log evidence of a family by a quick estimate, whether or not there is a better one."""
-        key = (node, parents.tobytes())
-        if key not in self.quick:
-            found = self.compute(node, parents, QUICK)
-            if self._lacks(node, parents, QUICK):
-                self.known[key] = found
-        return self.quick[key]
+        return self.fits[*key, effort]
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        _, _, draws, logs, noises = self._samples(node, parents, effort)
+        _, _, draws, logs, mode, noises = self._samples(node, parents, effort)
         value, error = log_mean_weight(logs)
-        if effort == QUICK:
-            self.quick[node, parents.tobytes()] = float(value)
-        else:
+        self.fits[node, parents.tobytes(), effort] = Fit(mode, float(value))
+        if effort > QUICK:
             rng = np.random.default_rng([self.seed, node])
             self.kept[node, parents.tobytes()] = draws[resample(logs, KEPT, rng)].astype(np.float32), noises
         return Estimate(float(value), OPTIMISM * float(error), effort)
@@ -284,7 +280,7 @@ class MlpEvidence(FamilyEvidence):
         kept = self.kept.get((node, parents.tobytes()))
         if kept is None:
             effort = self.estimate(node, parents).effort
-            inputs, columns, draws, logs, noises = self._samples(node, parents, effort)
+            inputs, columns, draws, logs, _, noises = self._samples(node, parents, effort)
             first = draws[resample(logs, count, rng)]
         else:
             inputs, columns = self._inputs(node, parents)

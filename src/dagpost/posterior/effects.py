@@ -27,8 +27,8 @@ from dagpost.posterior.interventions import (
     simulate_under,
     total_effects,
 )
-from dagpost.posterior.parameters import WIDE, can_draw, effects_in_parts, parameters_of, select_draws
-from dagpost.posterior.sample import GraphSample, chain_of_draws
+from dagpost.posterior.parameters import can_draw, effects_in_parts, parameters_of, select_draws
+from dagpost.posterior.sample import WIDE, GraphSample, chain_of_draws
 from dagpost.posterior.tables import LevelContrast, contrast_of_levels, contrast_text, level_effects, relevant_families
 from dagpost.typing import Graphs, Key, Theta
 

@@ -33,7 +33,7 @@ from dagpost.errors import InputError
 from dagpost.graphs import essential_graph
 from dagpost.graphs.acyclicity import descendants
 from dagpost.posterior.records import ChainDiagnostics, ExactDiagnostics
-from dagpost.posterior.sample import GraphSample, chain_of_draws, chunks_of, weighted_share
+from dagpost.posterior.sample import GraphSample, chain_of_draws, chunks_of, group_equal, weighted_share
 from dagpost.typing import Graph
 
 FEWEST_DRAWS = 4
@@ -154,14 +154,8 @@ Source = Literal["exact", "chains", "graphs"]
 def equivalence_classes(post: GraphSample, top: int | None) -> list[tuple[Graph, float]]:
     """Return the essential graphs of Markov equivalence classes and their probabilities, most probable first."""
     size = post.nodes**2
-    rows = [
-        row.tobytes()
-        for some in chunks_of(post.graphs)
-        for row in np.packbits(essential_graph(post.graphs[some]).reshape(-1, size), axis=1)
-    ]
-    classes = sorted(set(rows))
-    place = {row: c for c, row in enumerate(classes)}
-    weight = np.bincount([place[row] for row in rows], weights=post.weights)
+    classes, member = group_equal(essential_graph(post.graphs[some]) for some in chunks_of(post.graphs))
+    weight = np.bincount(member, weights=post.weights)
 
     def graph(row: bytes) -> Graph:
         bits = np.unpackbits(np.frombuffer(row, np.uint8), count=size)

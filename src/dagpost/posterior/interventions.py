@@ -25,7 +25,7 @@ from dagpost._util.environment import cached_by_value
 from dagpost.graphs import topological_order
 from dagpost.models import Model, Statistics
 from dagpost.models.base import WeightMoments
-from dagpost.posterior.sample import chunks_of
+from dagpost.posterior.sample import chunks_of, group_equal
 from dagpost.typing import Graph, GraphBatch, Graphs, Key, Theta
 
 BATCH = 256
@@ -118,12 +118,8 @@ def relevant_groups(graphs: Graphs, reach: GraphBatch, cause: int, effect: int) 
 
     That distribution depends on the families of the nodes on paths from cause to effect, the effect included.
     """
-    on_path, rows = nodes_on_paths(reach, cause, effect), []
-    for some in chunks_of(graphs):
-        families = graphs[some] & on_path[some, None, :]
-        rows += [row.tobytes() for row in np.packbits(families.reshape(len(families), -1), axis=1)]
-    place = {row: number for number, row in enumerate(sorted(set(rows)))}
-    return np.array([place[row] for row in rows])
+    on_path = nodes_on_paths(reach, cause, effect)
+    return group_equal(graphs[some] & on_path[some, None, :] for some in chunks_of(graphs))[1]
 
 
 def nodes_on_paths(reach: GraphBatch, cause: int, effect: int) -> Bool[np.ndarray, "m d"]:

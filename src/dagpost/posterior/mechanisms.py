@@ -109,16 +109,24 @@ class Curve:
         return f"Curve({what}: {size}, {len(self.draws)} draws, probability {self.probability:.2f})"
 
 
-def mechanism(
-    post: GraphSample, cause: str | int, effect: str | int, *, points: int, level: float, draws: int, seed: int,
-    units: Units,
-) -> Curve:  # fmt: skip
-    """Return the posterior of the function of one edge; see `Posterior.mechanism`."""
+def _checked_pair(
+    post: GraphSample, cause: str | int, effect: str | int, level: float, units: Units
+) -> tuple[int, int]:
+    """Return the nodes of a curve; raise an error if there can be none."""
     i, j = pair_of(post, cause, effect)
     check_level(level)
     check_units(units)
     if post.model.categorical:
         raise InputError(f"a curve needs numbers, and {post.names[i]!r} has levels: use post.effect with a contrast")
+    return i, j
+
+
+def mechanism(
+    post: GraphSample, cause: str | int, effect: str | int, *, points: int, level: float, draws: int, seed: int,
+    units: Units,
+) -> Curve:  # fmt: skip
+    """Return the posterior of the function of one edge; see `Posterior.mechanism`."""
+    i, j = _checked_pair(post, cause, effect, level, units)
     if type(post.model).node_mean is Model.node_mean:
         raise InputError(
             f"the model {post.model.name!r} has no method node_mean(inputs, theta_j), which the function of an edge "
@@ -147,11 +155,7 @@ def effect_curve(
     seed: int, units: Units, rows: int,
 ) -> Curve:  # fmt: skip
     """Return the posterior of a total effect as a curve; see `Posterior.effect_curve`."""
-    i, j = pair_of(post, cause, effect)
-    check_level(level)
-    check_units(units)
-    if post.model.categorical:
-        raise InputError(f"a curve needs numbers, and {post.names[i]!r} has levels: use post.effect with a contrast")
+    i, j = _checked_pair(post, cause, effect, level, units)
     grid = (
         _grid(post, i, whole_number("points", points, least=2)) if values is None else _fitted(post, i, values, units)
     )

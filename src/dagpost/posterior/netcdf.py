@@ -41,7 +41,7 @@ from dagpost._util.files import check_target, read_sealed, seal, write_atomicall
 from dagpost.errors import InputError, printable
 from dagpost.models import Model
 from dagpost.posterior.records import RunRecord
-from dagpost.posterior.sample import GraphSample
+from dagpost.posterior.sample import WIDE, GraphSample
 from dagpost.priors import GraphPrior
 from dagpost.typing import Theta
 
@@ -359,7 +359,7 @@ def save(post: GraphSample, path: str | os.PathLike[str], overwrite: bool = Fals
     """Write the posterior as netCDF (HDF5), laid out as this module says; xarray and ArviZ read it too."""
     check_target(path, overwrite)
     tree = to_tree(post)
-    packed = {"/posterior": {"graph": {"zlib": True, "complevel": 4 if post.nodes <= 200 else 1}}}
+    packed = {"/posterior": {"graph": {"zlib": True, "complevel": 4 if post.nodes <= WIDE else 1}}}
     return write_atomically(path, seal(tree.to_netcdf(engine="h5netcdf", encoding=packed)), overwrite)
 
 

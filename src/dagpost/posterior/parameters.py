@@ -150,10 +150,6 @@ def parameters_of(
     return graphs, jax.tree.map(lambda leaf: np.asarray(leaf)[member], post.theta)
 
 
-WIDE = 200
-"""Nodes above which the weights of a linear model are drawn for a few graphs at a time, and on paths only."""
-
-
 def effects_in_parts(
     post: GraphSample, member: Int[np.ndarray, " n"], on_path: Bool[np.ndarray, "n d"], i: int, j: int, key: Key
 ) -> Float[np.ndarray, " n"]:

@@ -8,7 +8,7 @@ also records where it comes from: the table behind it, its hash and units, and t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -290,6 +290,8 @@ def _checked_graphs(graphs: Any) -> Graphs:
     return out
 
 
+WIDE = 200
+"""Nodes above which results are made in parts, and pages leave out what is least probable."""
 CHUNK = 1 << 24
 """Entries of graphs that are averaged at a time: 128 MB in float64."""
 
@@ -298,6 +300,14 @@ def chunks_of(graphs: Graphs) -> Iterator[slice]:
     """Yield the draws in parts of at most `CHUNK` entries."""
     size = max(1, CHUNK // (graphs.shape[-1] ** 2))
     yield from (slice(at, at + size) for at in range(0, len(graphs), size))
+
+
+def group_equal(parts: Iterable[Graphs]) -> tuple[list[bytes], Int[np.ndarray, " m"]]:
+    """Return the distinct matrices among those of all parts, as packed bits in order, and which of them each one is."""
+    rows = [row.tobytes() for part in parts for row in np.packbits(part.reshape(len(part), -1), axis=1)]
+    distinct = sorted(set(rows))
+    place = {row: number for number, row in enumerate(distinct)}
+    return distinct, np.array([place[row] for row in rows])
 
 
 def weighted_share(

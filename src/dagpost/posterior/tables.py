@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from dagpost.errors import InputError, nearest, printable
 from dagpost.graphs import descendants
 from dagpost.models import BDeu, Statistics
-from dagpost.posterior.sample import GraphSample
+from dagpost.posterior.sample import GraphSample, group_equal
 from dagpost.typing import Graph, Graphs
 
 MOST_CELLS = 5_000_000
@@ -92,8 +92,7 @@ def relevant_families(graphs: Graphs, i: int, j: int) -> tuple[Int[np.ndarray, "
     cut[:, :, i] = False
     above = descendants(cut)[:, :, j] | (np.arange(graphs.shape[-1]) == j)
     edges = cut & above[:, None, :]
-    groups = np.unique(np.packbits(edges.reshape(len(graphs), -1), axis=1), axis=0, return_inverse=True)[1]
-    return groups.reshape(-1), above[:, i], edges
+    return group_equal([edges])[1], above[:, i], edges
 
 
 def level_effects(

@@ -17,10 +17,9 @@ from dagpost.plot.canvas import GraphLayout, layered
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import consensus
 from dagpost.posterior.pairs import adjacency, ranked_pairs
+from dagpost.posterior.sample import WIDE
 from dagpost.typing import Graph, Matrix
 
-WIDE = 200
-"""Most columns of a page that holds every pair."""
 DRAWN = 200
 """Most pairs that the graph of a wide page draws."""
 LISTED, LEAST = 10_000, 0.005

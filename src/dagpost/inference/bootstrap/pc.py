@@ -163,7 +163,9 @@ def _separate(x, near, size, correlations, rows, threshold, scaled, separated, s
         inside[:] = False
         inside[chosen] = True
         by_counts = counting.table.weights.shape[0] > 0
-        occur = label_rows(counting.table, counting.table.free[0], near[chosen], size, counting.scratch)
+        occur = 0
+        if by_counts:
+            occur = label_rows(counting.table, counting.table.free[0], near[chosen], size, counting.scratch)
         for k in range(len(near)):
             y = near[k]
             if inside[k]:

@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from dagpost._util.clock import Clock
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
-from dagpost.inference.mcmc.ensembles import Recipe, advance, graphs_of, recipe, reset_counters, start
+from dagpost.inference.mcmc.elsewhere import advance
+from dagpost.inference.mcmc.ensembles import Recipe, graphs_of, recipe, reset_counters, start
 from dagpost.inference.mcmc.parent_sets import affinity_of
 from dagpost.inference.mcmc.scoring import Scoring
 from dagpost.typing import Graphs

@@ -209,7 +209,7 @@ def columns_text(data: Dataset) -> str:
     """Return one line about each of the first columns, and a count of the others."""
     lines = [f"  {line}" for line in data.column_lines()]
     if len(lines) > MOST_LINES:
-        rest = [kind for kind in data.kinds[MOST_LINES:]]
+        rest = data.kinds[MOST_LINES:]
         counts = ", ".join(f"{rest.count(kind)} {kind}" for kind in dict.fromkeys(rest))
         lines[MOST_LINES:] = [f"  … and {counts} more"]
     return "\n".join(["columns (--kinds NAME=KIND changes what they are taken as):", *lines])
