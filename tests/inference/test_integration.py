@@ -215,6 +215,23 @@ def test_rough_families_are_those_near_the_best():
     assert efforts.count(2) == 3 and efforts.count(1) == len(first) - 3
 
 
+def test_better_estimates_change_which_families_matter():
+    data = dp.simulate(nodes=6, observations=60, seed=4, interventional_sets=0).train
+    scored = Integrated(Estimated(claimed=1.0), Estimated().summarise(data))
+    candidates = Candidates(scored, dp.ErdosRenyi())
+    empty = np.zeros((1, 6, 6), dtype=bool)
+    candidates.fill(empty, Clock(), False)
+    before = candidates.rough(empty)
+    (j, row), _ = before[0]
+    scored.evidence.known[j, row.tobytes()] = Estimate(scored.log_evidence(j, np.flatnonzero(row), None) + 30, 0.0, 3)
+    candidates.update([(j, row)])
+    # far above all others of its node now, which no longer matter
+    after = candidates.rough(empty)
+    assert {family[0] for family, _ in after} == {family[0] for family, _ in before} - {j}
+    table = candidates.model.table
+    assert table.evidence[j, table.code(j, row)] == scored.evidence.estimate(j, row).log_evidence
+
+
 @pytest.mark.parametrize(
     ("estimates", "order"),
     [

@@ -190,6 +190,12 @@ class Candidates:
                 advance(len(missing[part : part + CHUNK]))
         self.model.table = table
 
+    def update(self, families: Iterable[Family]) -> None:
+        """Enter new estimates of families into the model's table."""
+        table = self.model.table
+        assert table is not None, "fill comes first"
+        self._enter(table, self._codes(table, families))
+
     def _empty_table(self, graphs: Graphs, most: int) -> tuple[FamilyTable, list[list[int]]]:
         """Return a table without families, and the candidates of every node."""
         chosen = [self.chosen(j, graphs, most) for j in range(self.d)]

@@ -38,6 +38,8 @@ STAGE_MOVES = 400_000
 """Moves per node of the chains of a stage."""
 STAGE_DRAWS = 4000
 """Graphs of a stage, whose families are counted."""
+AT_A_TIME = 128
+"""Families that are estimated better before it is asked again which matter most: a new estimate may change that."""
 START_MOVES = 20_000
 """Moves per node of the chains of the additive model that find where to start."""
 
@@ -92,9 +94,13 @@ def refine_numerically(
         while rough := candidates.rough(graphs):
             any_rough = True
             with progress_bar(f"estimating {len(rough)} families again", len(rough), progress) as advance:
-                for _ in model.improve(rough, improving):
-                    advance(1)
-                    save()
+                while rough and not improving.expired:
+                    first = rough[:AT_A_TIME]
+                    for _ in model.improve(first, improving):
+                        advance(1)
+                        save()
+                    candidates.update(family for family, _ in first)
+                    rough = candidates.rough(graphs)
             candidates.renew(graphs, clock, progress)
             if improving.expired:
                 break

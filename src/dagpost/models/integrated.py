@@ -23,7 +23,7 @@ ACCURATE = (-1.0, 0.1, 0.3)
 """Standard error of a log evidence that is good enough, by the effort made: none is for a quick estimate."""
 CLOSE = (10.0, 6.0, 2.5)
 """How near to the best of its node a family must be to be estimated better, by the effort made so far."""
-UPSIDE = (4.0, 1.0, 0.5)
+UPSIDE = (2.5, 0.5, 0.3)
 """How much a better estimate may add to a log evidence, by the effort made so far: fits miss modes."""
 TIMES_DEARER = 5.0
 """How much longer each further effort takes."""
