@@ -212,7 +212,10 @@ class BGe(Model):
         noise ~ InverseGamma(power[p], s/2), weights | noise ~ N(R_PP⁻¹ R_Pj, noise R_PP⁻¹), and
         intercept | weights, noise ~ N(m_j - weights · m_P, noise / (N + alpha_mu)).
         """
-        rng = generator(key)
+        return self.draw_parameters(generator(key), graph, stats)
+
+    def draw_parameters(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> BgeTheta:
+        """Return `draw_theta` with a NumPy generator."""
         table, mean, mean_weight = stats.shared[:3]
         centre, noise, schur = coefficients(table, graph, rng)
         variance = schur / 2 / rng.gamma(table.power[table.group, np.sum(graph, axis=0)])
