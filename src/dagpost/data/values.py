@@ -32,6 +32,7 @@ CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
     'recode, leave out (--drop NAME), or call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"})'
 )
+CURE_ORDER = "give its levels in their order (--kinds 'NAME=low<mid<high', kinds={\"NAME\": \"low<mid<high\"})"
 CURE_DATES = "turn into numbers, such as days since the first, or leave out (--drop NAME)"
 CURE_CONSTANT = "leave out with --drop constant, or check the file"
 CURE_DUPLICATE = "drop one of them, or use --drop duplicate"
@@ -174,6 +175,9 @@ DESCRIPTIONS = {
     "categories": ("holds categories", "hold categories", CURE_COLUMN),
     "level": ("", "hold texts that are none of their levels", "correct the list of levels, or the cells"),
     "many": ("", "hold many different texts", CURE_TEXT),
+    "order": ("is called ordinal and holds words", "are called ordinal and hold words", CURE_ORDER),
+    "count": ("", "hold numbers that are no counts", "give whole numbers from 0 on, or call it continuous"),
+    "binary": ("", "are called binary without two different values", "call it ordinal, count or categorical"),
     "large": ("holds a number too large for a float", "hold numbers too large for a float", "rescale"),
     "decimal": (
         "",
@@ -189,7 +193,8 @@ DESCRIPTIONS = {
 
 
 CELL_FAULTS = {
-    "text": "not a number", "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many"
+    "text": "not a number", "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many",
+    "count": "no count",
 }  # fmt: skip
 """What is wrong with the offending cell, for faults that have one."""
 
@@ -300,6 +305,8 @@ def _describe(kind: str, names: Sequence[str], faults: Sequence[Fault]) -> str:
         elif len(faults) == 1:
             return f"column '{printable(names[0])}', row {row} holds {cell}, {CELL_FAULTS[kind]}: {cure}"
         plural += f" (the first: row {row}, {cell})"
+    elif kind == "binary":
+        singular = f"is called binary and holds {first.rows} different value{'s' * (first.rows != 1)}"
     elif kind == "missing":
         singular = f"has {first.rows} missing value{'s' * (first.rows > 1)}, the first in row {row}"
         plural += f" ({sum(fault.rows for fault in faults)} in all)"

@@ -110,7 +110,7 @@ class BGe(Model):
         return tuple(None if f is None else (np.shape(f), np.asarray(f, dtype=float).tobytes()) for f in fields)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BGe) and self._key() == other._key()
+        return type(other) is type(self) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -212,10 +212,10 @@ class BGe(Model):
         noise ~ InverseGamma(power[p], s/2), weights | noise ~ N(R_PP⁻¹ R_Pj, noise R_PP⁻¹), and
         intercept | weights, noise ~ N(m_j - weights · m_P, noise / (N + alpha_mu)).
         """
-        return self.draw_parameters(generator(key), graph, stats)
+        return self.theta_from(generator(key), graph, stats)
 
-    def draw_parameters(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> BgeTheta:
-        """Return `draw_theta` with a NumPy generator."""
+    def theta_from(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> BgeTheta:
+        """Return `draw_theta` with these random numbers."""
         table, mean, mean_weight = stats.shared[:3]
         centre, noise, schur = coefficients(table, graph, rng)
         variance = schur / 2 / rng.gamma(table.power[table.group, np.sum(graph, axis=0)])

@@ -90,7 +90,7 @@ class RankCompletion:
         z = np.ascontiguousarray(values.T)
         graph = np.ascontiguousarray(adjacency, dtype=np.bool_)
         move_columns(z, self.ranks, graph, self.prior_matrix, self.model.alpha_mu, self.power, self.floor, rng)
-        theta = self.model.draw_parameters(rng, graph, self.model.summarise(Dataset(z.T)))
+        theta = self.model.theta_from(rng, graph, self.model.summarise(Dataset(z.T)))
         draw_cells(z, self.ranks, theta.weights, theta.intercept, theta.variance, rng)
         return z.T.copy()
 
