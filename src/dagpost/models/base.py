@@ -30,6 +30,7 @@ from dagpost.data import Dataset, kind_problems
 from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.graphs import topological_order
+from dagpost.models.completion import Completion
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
 from dagpost.models.counts import CountTable
 from dagpost.models.family_evidence import FamilyEvidence
@@ -80,7 +81,7 @@ class Model(abc.ABC):
         data
             A table with columns of any kind.
         """
-        raise_problems(kind_problems(data, self.name))
+        raise_problems(kind_problems(data, self.name, missing=type(self).completion is not Model.completion))
         return data
 
     def check(self, data: Dataset) -> None:  # noqa: B027 (optional for a model)
@@ -292,6 +293,10 @@ class Model(abc.ABC):
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:
         """Return an exact draw of `theta | G, D`; entries of absent edges are 0."""
         raise NotImplementedError(f"the model {self.name!r} cannot draw its parameters exactly")
+
+    def completion(self, data: Dataset) -> Completion | None:
+        """Return how missing cells of the data are drawn given a graph; None if the model cannot."""
+        return None
 
     def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> Theta:
         """Return an exact draw for each graph, with one key each, stacked along a leading axis."""

@@ -23,6 +23,7 @@ from dagpost.data import Dataset, kind_problems
 from dagpost.data.values import columns_phrase, raise_problems
 from dagpost.errors import InputError, nearest, positive, whole_number
 from dagpost.models.base import Model, Statistics
+from dagpost.models.completion import CategoricalCompletion
 from dagpost.models.counts import (
     BDEU,
     BDS,
@@ -106,9 +107,10 @@ class BDeu(Model):
 
     def accept(self, data: Dataset) -> Dataset:
         """Return the data with whole numbers of few different values as categories; other numbers are refused."""
-        problems = kind_problems(data, self.name, categories=True)
+        problems = kind_problems(data, self.name, categories=True, missing=True)
         converted, refused = [], []
         for name, column, is_category in zip(data.names, data.raw().values.T, data.is_categorical):
+            column = column[~np.isnan(column)]
             if not is_category:
                 few = (column % 1 == 0).all() and len(np.unique(column)) <= MOST_LEVELS
                 (converted if few else refused).append(name)
@@ -194,12 +196,21 @@ class BDeu(Model):
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> BdeuTheta:
         """Return a draw of all tables of one graph."""
-        drawn = self.draw_thetas(key[None], np.asarray(graph)[None], stats)
-        return jax.tree.map(lambda leaf: leaf[0], drawn)
+        return self.theta_from(generator(key), graph, stats)
+
+    def theta_from(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> BdeuTheta:
+        """Return `draw_theta` with these random numbers."""
+        return jax.tree.map(lambda leaf: leaf[0], self._thetas(rng, np.asarray(graph)[None], stats))
 
     def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> BdeuTheta:
         """Return a draw for each graph, equal families drawn together; tables are padded to the largest."""
-        rng = generator(keys[0])
+        return self._thetas(generator(keys[0]), graphs, stats)
+
+    def completion(self, data: Dataset) -> CategoricalCompletion:
+        return CategoricalCompletion(data, self)
+
+    def _thetas(self, rng: np.random.Generator, graphs: Graphs, stats: Statistics) -> BdeuTheta:
+        """Return a draw for each graph."""
         graphs, levels = np.asarray(graphs, dtype=np.bool_), stats.shared.levels
         count, d = graphs.shape[:2]
         # in float: products of many levels may exceed an int64

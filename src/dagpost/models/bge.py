@@ -26,6 +26,7 @@ from dagpost._util.numerics import generator
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics, WeightMoments
+from dagpost.models.completion import Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import LinearGaussian, NodeGram
@@ -225,6 +226,13 @@ class BGe(Model):
         spread = np.sqrt(variance / mean_weight[table.group])
         intercept = expected + spread * rng.standard_normal(len(graph))
         return BgeTheta(weights, intercept, variance)
+
+    def completion(self, data: Dataset) -> GaussianCompletion:
+        return GaussianCompletion(data, self)
+
+    def equations(self, theta: BgeTheta) -> Equations:
+        """Return the network of these parameters."""
+        return Equations(*theta)
 
     def linear_weights(self, theta: Theta) -> Any:
         return theta.weights

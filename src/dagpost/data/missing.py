@@ -1,0 +1,79 @@
+"""Missing cells of a table: where they are, in words, and tables in which they are filled in."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pandas as pd
+
+from dagpost.data.dataset import Dataset
+from dagpost.data.values import columns_phrase
+from dagpost.errors import printable
+from dagpost.typing import Rows
+
+
+def completed(data: Dataset, values: Rows) -> Dataset:
+    """Return the data with other values of the same columns, unchecked: fast enough for every sweep of a chain.
+
+    Parameters
+    ----------
+    data
+        A table with missing cells.
+    values
+        The table with all cells filled in.
+    """
+    out = copy.copy(data)
+    out.__dict__.update({"values": values})
+    for derived in ("is_missing", "fingerprint"):
+        out.__dict__.pop(derived, None)
+    return out
+
+
+def missing_table(data: Dataset) -> pd.DataFrame:
+    """Return the number and share of missing cells of each column that has any, most first.
+
+    Parameters
+    ----------
+    data
+        The table.
+    """
+    count = data.is_missing.sum(axis=0)
+    table = pd.DataFrame({"column": data.names, "missing": count, "share": count / max(data.observations, 1)})
+    return table[table["missing"] > 0].sort_values("missing", ascending=False, kind="stable", ignore_index=True)
+
+
+def missing_text(data: Dataset) -> str:
+    """Return in words how much is missing: cells, rows and columns.
+
+    >>> missing_text(Dataset([[1.0, np.nan], [2.0, 3.0]], names=["a", "b"], missing="keep"))
+    "1 of 4 cells (25.0 %) in 1 of 2 rows and 1 of 2 columns, most in 'b' (1)"
+    """
+    mask = data.is_missing
+    cells, rows, columns = int(mask.sum()), int(mask.any(axis=1).sum()), int(mask.any(axis=0).sum())
+    worst = int(mask.sum(axis=0).argmax())
+    return (
+        f"{cells:,} of {mask.size:,} cells ({100 * cells / mask.size:.1f} %) in {rows:,} of {data.observations:,} rows "
+        f"and {columns} of {data.nodes} columns, most in '{printable(data.names[worst])}' "
+        f"({int(mask[:, worst].sum()):,})"
+    )
+
+
+def missing_problems(data: Dataset) -> list[str]:
+    """Return what keeps missing cells from being drawn: cells that were set by an intervention, and past columns."""
+    problems = []
+    targets = data.is_missing & data.intervened
+    names = [name for name, hit in zip(data.names, targets.any(axis=0)) if hit]
+    if names:
+        row = int(targets.any(axis=1).argmax())
+        what = columns_phrase(names, "was intervened on", "were intervened on")
+        problems.append(
+            f"{what} in rows where the cell is missing (the first: row {row + 1}), and the value that an intervention "
+            "set cannot be drawn: fill it in, or leave out such rows"
+        )
+    if data.lags and data.is_missing.any():
+        problems.append(
+            "cells are missing in a table with lags, where a cell stands in two rows: leave out such pairs of rows "
+            '(--missing drop, missing="drop")'
+        )
+    return problems
