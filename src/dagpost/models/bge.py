@@ -114,7 +114,7 @@ class BGe(Model):
         return type(other) is type(self) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((self.name, self._key()))
 
     # ---- hyperparameters for d nodes
 

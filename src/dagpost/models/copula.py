@@ -12,87 +12,102 @@ prior of BGe keeps them proper, and they are drawn with the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from dagpost._util.numerics import generator
 from dagpost.data import Dataset
+from dagpost.data.missing import completed
 from dagpost.errors import InputError
-from dagpost.models.base import Model, Statistics
+from dagpost.models.base import Statistics
 from dagpost.models.bge import BGe, BgeTheta
-from dagpost.models.rank_draws import Ranks, draw_cells, move_columns, ranks_of
-from dagpost.typing import Graph, Key
-
-
-def normal_scores(ranks: Ranks) -> np.ndarray:
-    """Return the latent table, of shape (n, d), in which a cell is the normal quantile of its middle rank; 0 if missing.
-
-    Parameters
-    ----------
-    ranks
-        Ranks of the columns.
-    """
-    d, n = ranks.rows.shape
-    out = np.zeros((n, d))
-    for j in range(d):
-        starts = ranks.level_start[j, : ranks.levels[j] + 1]
-        middle = np.repeat((starts[:-1] + starts[1:]) / 2, np.diff(starts))
-        out[ranks.rows[j, : ranks.known[j]], j] = ndtri(middle / max(ranks.known[j], 1))
-    return out
+from dagpost.models.completion import Redrawn
+from dagpost.models.rank_draws import draw_cells, move_columns, ranks_of
+from dagpost.typing import Graph, Rows, Theta
 
 
 class RankCompletion:
-    """Latent tables given the ranks of the columns.
+    """Latent tables given the ranks of the columns: a `Completion` (`completion.py`) in which every cell is drawn.
 
     Parameters
     ----------
+    data
+        The table; missing cells have no rank, and only ranks matter.
     model
         The copula.
-    values
-        Table of n rows and d columns, NaN in missing cells; only ranks matter.
     """
 
-    def __init__(self, model: Copula, values: np.ndarray):
-        n, d = values.shape
-        self.model, self.ranks = model, ranks_of(values)
+    def __init__(self, data: Dataset, model: Copula):
+        n, d = data.values.shape
+        self.data, self.model, self.ranks = data, model, ranks_of(data.values)
         self.prior_matrix = model.prior_matrix(d)
         self.floor = float(np.linalg.eigvalsh(self.prior_matrix)[0])
         self.power = (model.degrees(d) - d + np.arange(d) + 1 + n) / 2
+        self.rows, self.columns = np.nonzero(data.is_missing)
 
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a first latent table: normal scores, cells of equal rank spread at random between their neighbours."""
+    def start(self, rng: np.random.Generator) -> Rows:
+        """Return a first latent table: normal quantiles of ranks, those of equal values in random order."""
         d, n = self.ranks.rows.shape
         out = np.empty((n, d))
         for j in range(d):
-            place = rng.permutation(n) + 0.5  # missing cells are anywhere
-            for first, last in zip(self.ranks.level_start[j, : self.ranks.levels[j]], self.ranks.level_start[j, 1:]):
-                place[first:last] = first + (rng.permutation(last - first) + 0.5)
-            known = self.ranks.known[j]
-            size = np.where(np.arange(n) < known, max(known, 1), n)
-            out[self.ranks.rows[j], j] = ndtri(place / size)
+            known, starts = self.ranks.known[j], self.ranks.level_start[j, : self.ranks.levels[j] + 1]
+            place = np.concatenate([first + rng.permutation(last - first) for first, last in zip(starts, starts[1:])])
+            out[self.ranks.rows[j, :known], j] = ndtri((place + 0.5) / known)
+            out[self.ranks.rows[j, known:], j] = rng.standard_normal(n - known)
         return out
 
-    def redraw(self, values: np.ndarray, adjacency: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the next latent table given a graph.
+    def statistics(self, values: Rows) -> Statistics:
+        """Return the statistics of a latent table."""
+        return self.model.summarise(completed(self.data, values))
+
+    def redraw(self, values: Rows, stats: Statistics, graph: Graph, rng: np.random.Generator) -> Redrawn:
+        """Return the next latent table given a graph, and the parameters that its cells were drawn with.
 
         Parameters
         ----------
         values
             Latent table, in the order of the ranks.
-        adjacency
-            Graph.
+        stats
+            Its statistics.
+        graph
+            Adjacency matrix of a DAG.
         rng
-            Generator.
+            Source of all random numbers.
         """
-        z = np.ascontiguousarray(values.T)
-        graph = np.ascontiguousarray(adjacency, dtype=np.bool_)
+        z, graph = np.array(values.T, order="C"), np.ascontiguousarray(graph, dtype=np.bool_)
         move_columns(z, self.ranks, graph, self.prior_matrix, self.model.alpha_mu, self.power, self.floor, rng)
-        theta = self.model.theta_from(rng, graph, self.model.summarise(Dataset(z.T)))
+        stats = self.statistics(z.T)
+        theta = self.model.theta_from(rng, graph, stats)
         draw_cells(z, self.ranks, theta.weights, theta.intercept, theta.variance, rng)
-        return z.T.copy()
+        return Redrawn(z.T.copy(), standard_scale(theta, stats))
+
+    def cells(self, values: Rows) -> np.ndarray:
+        """Return the missing cells of the table in the units of their columns: the value of the observed cell whose
+        latent value is nearest."""
+        out = np.empty(len(self.rows))
+        for j in np.unique(self.columns):
+            here, known = self.columns == j, self.ranks.rows[j, : self.ranks.known[j]]
+            order = known[np.argsort(values[known, j], kind="stable")]
+            latent, wanted = values[order, j], values[self.rows[here], j]
+            above = np.clip(np.searchsorted(latent, wanted), 1, len(latent) - 1)
+            nearer = above - (wanted - latent[above - 1] < latent[above] - wanted)
+            out[here] = self.data.values[order[nearer], j]
+        return out
+
+    def stack(self, thetas: Sequence[Theta]) -> Theta:
+        """Return the parameters of many graphs with a leading axis."""
+        return BgeTheta(*(np.stack(leaves) for leaves in zip(*thetas)))
+
+
+def standard_scale(theta: BgeTheta, stats: Statistics) -> BgeTheta:
+    """Return parameters for latent columns of mean 0 and standard deviation 1, since their own have no meaning."""
+    count, scatter, mean = (leaf[0] for leaf in stats.shared[3:])
+    scale = np.sqrt(np.diagonal(scatter) / count)
+    intercept = (theta.intercept + mean @ theta.weights - mean) / scale
+    return BgeTheta(theta.weights * scale[:, None] / scale, intercept, theta.variance / scale**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,5 +134,5 @@ class Copula(BGe):
             raise InputError(f"mean={self.mean!r:.40}: the mean of a latent column has no meaning, leave it out")
 
     def completion(self, data: Dataset) -> RankCompletion:
-        """Return draws of latent tables given the ranks of the data."""
-        return RankCompletion(self, data.values)
+        """Return how latent tables are drawn given the ranks of the data."""
+        return RankCompletion(data, self)

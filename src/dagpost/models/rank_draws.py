@@ -108,7 +108,7 @@ def truncated_normal(mean, deviation, low, high, rng):
     return min(max(mean + deviation * x, low), high)
 
 
-@njit
+@njit(nogil=True)
 def draw_cells(z, ranks, weights, intercept, variance, rng):
     """Redraw every latent cell once, in place.
 
@@ -309,7 +309,7 @@ def _boundary(z, j, block, ranks, h):
     return Direction(BOUNDARY, total, products, square, below, above, middle - low, high - middle)
 
 
-@njit
+@njit(nogil=True)
 def move_columns(z, ranks, adjacency, prior_matrix, prior_weight, power, floor, rng):
     """Map every latent column monotonically, in place: boundaries of its blocks, shift, scale.
 
