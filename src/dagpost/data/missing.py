@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset
@@ -46,7 +45,7 @@ def missing_table(data: Dataset) -> pd.DataFrame:
 def missing_text(data: Dataset) -> str:
     """Return in words how much is missing: cells, rows and columns.
 
-    >>> missing_text(Dataset([[1.0, np.nan], [2.0, 3.0]], names=["a", "b"], missing="keep"))
+    >>> missing_text(Dataset([[1.0, float("nan")], [2.0, 3.0]], names=["a", "b"], missing="keep"))
     "1 of 4 cells (25.0 %) in 1 of 2 rows and 1 of 2 columns, most in 'b' (1)"
     """
     mask = data.is_missing

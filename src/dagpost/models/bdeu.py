@@ -128,8 +128,11 @@ class BDeu(Model):
         return replace(out, notes=(*data.notes, note))
 
     def summarise(self, data: Dataset) -> Statistics:
-        data = self.accept(data)
-        table = count_rows(data, self.equivalent_sample_size, PRIORS[self.variant])
+        return self.statistics_of(self.accept(data))
+
+    def statistics_of(self, data: Dataset, merge: bool = True) -> Statistics:
+        """Return the statistics of categories, equal rows merged or not, which changes no score."""
+        table = count_rows(data, self.equivalent_sample_size, PRIORS[self.variant], merge)
         return Statistics(table, NodeIndex(np.arange(data.nodes)))
 
     def count_table(self, stats: Statistics) -> CountTable:
@@ -200,17 +203,21 @@ class BDeu(Model):
 
     def theta_from(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> BdeuTheta:
         """Return `draw_theta` with these random numbers."""
-        return jax.tree.map(lambda leaf: leaf[0], self._thetas(rng, np.asarray(graph)[None], stats))
-
-    def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> BdeuTheta:
-        """Return a draw for each graph, equal families drawn together; tables are padded to the largest."""
-        return self._thetas(generator(keys[0]), graphs, stats)
+        levels, d = stats.shared.levels, len(graph)
+        families = [np.flatnonzero(column) for column in np.asarray(graph).T]
+        drawn = [self.draw_tables(rng, j, parents, stats, 1)[0] for j, parents in enumerate(families)]
+        table, strides = np.zeros((d, max(map(len, drawn)), int(levels.max()))), np.zeros((d, d))
+        for j, (parents, own) in enumerate(zip(families, drawn)):
+            table[j, : own.shape[0], : own.shape[1]] = own
+            strides[parents, j] = strides_of(levels[parents])
+        return BdeuTheta(table, strides)
 
     def completion(self, data: Dataset) -> CategoricalCompletion:
         return CategoricalCompletion(data, self)
 
-    def _thetas(self, rng: np.random.Generator, graphs: Graphs, stats: Statistics) -> BdeuTheta:
-        """Return a draw for each graph."""
+    def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> BdeuTheta:
+        """Return a draw for each graph, equal families drawn together; tables are padded to the largest."""
+        rng = generator(keys[0])
         graphs, levels = np.asarray(graphs, dtype=np.bool_), stats.shared.levels
         count, d = graphs.shape[:2]
         # in float: products of many levels may exceed an int64

@@ -19,6 +19,9 @@ from dagpost.models.cells import draw_category_cells, draw_gaussian_cells
 from dagpost.models.statistics import Statistics
 from dagpost.typing import Graph, Rows, Theta
 
+MERGED = 1000
+"""Rows above which equal ones of a categorical table are merged in every sweep."""
+
 
 class Redrawn(NamedTuple):
     """A completed table, and the parameters that its cells were drawn with."""
@@ -69,6 +72,7 @@ class _Cells:
 
     def __init__(self, data: Dataset, model: Any):
         self.data, self.model = data, model
+        _ = data.regimes  # computed once: completed tables share it
         self.rows, self.columns = np.nonzero(data.is_missing)
         self.known = [column[~np.isnan(column)] for column in data.values.T]
 
@@ -124,6 +128,11 @@ class GaussianCompletion(_Cells):
 
 class CategoricalCompletion(_Cells):
     """Missing cells of a categorical network, one after another from their full conditionals."""
+
+    def statistics(self, values: Rows) -> Statistics:
+        """Return the statistics; rows of a small table are not merged, since finding equal ones takes longer."""
+        table = completed(self.data, values)
+        return self.model.statistics_of(table, merge=table.observations > MERGED)
 
     def redraw(self, values: Rows, stats: Statistics, graph: Graph, rng: np.random.Generator) -> Redrawn:
         theta = self.model.theta_from(rng, graph, stats)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -350,6 +351,6 @@ def _restored(found: State, sweeper: Sweeper, chains: list[Chain]) -> tuple[list
             for m, (graph, density, with_cells) in enumerate(zip(part["graphs"], part["densities"], part["with_cells"]))
         ]  # fmt: skip
         ends = np.cumsum([0, *lengths])
-        kept = [flat[a:b] for a, b in zip(ends, ends[1:])]
+        kept = [flat[a:b] for a, b in pairwise(ends.tolist())]
         blocks.append(Block(sweeps, thin, tables, list(part["frequencies"]), kept))
     return again, blocks[0], blocks[1], found.facts["batches"]
