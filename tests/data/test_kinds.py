@@ -126,9 +126,9 @@ def test_bad_kinds_are_named(kinds, message):
 @pytest.mark.parametrize("cells", [[0.5, 1.0, 2.0], [-1.0, 0.0, 3.0]])
 def test_what_is_no_count_is_named(cells):
     frame = pd.DataFrame({"visits": cells, "other": [1.0, 2.0, 4.0]})
-    with pytest.raises(InputError, match="column 'visits', row 1 holds .*, no count: give whole numbers from 0 on"):
+    with pytest.raises(InputError, match=r"column 'visits', row 1 holds .*, no count: give whole numbers from 0 on"):
         dp.Dataset(frame, kinds={"visits": "count"})
-    with pytest.raises(InputError, match="column 'visits', row 1 holds .*, no count"):
+    with pytest.raises(InputError, match=r"column 'visits', row 1 holds .*, no count"):
         dp.Dataset(frame).with_kinds({"visits": "count"})
 
 

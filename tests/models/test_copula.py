@@ -1,4 +1,6 @@
-"""The Gaussian copula: latent draws against integrals, rejection and the BGe evidence, and ranks as all that matters."""
+"""The Gaussian copula: latent draws against integrals, rejection and the BGe evidence, ranks alone."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -104,7 +106,7 @@ def test_density_of_a_map_is_the_evidence_of_the_mapped_table(kind):
             slope = [1 + x / (middle.max() - low.max()), 1 - x / (z[0][levels == 3].min() - middle.max())]
             jacobian = (len(middle) - 1) * np.log(slope[0]) + len(high) * np.log(slope[1])
             order = [moved[0][levels == k] for k in range(4)]
-            assert all(a.max() < b.min() for a, b in zip(order, order[1:]))
+            assert all(a.max() < b.min() for a, b in pairwise(order))
         assert log_density(x) - log_density(0.0) == pytest.approx(np.diff(evidences)[0] + jacobian, abs=1e-8)
 
 
@@ -187,7 +189,7 @@ def test_latent_tables_keep_the_ranks_and_parameters_are_on_the_standard_scale()
         z, theta = completion.redraw(z, completion.statistics(z), CHAIN, rng)
     for column, latent in zip(values.T, z.T):
         levels = [latent[column == level] for level in np.unique(column[~np.isnan(column)])]
-        assert all(a.max() <= b.min() for a, b in zip(levels, levels[1:]))
+        assert all(a.max() <= b.min() for a, b in pairwise(levels))
     # x2 = w x0 + noise, both of variance 1
     assert theta.weights[0, 2] ** 2 + theta.variance[2] == pytest.approx(1, abs=0.5)
     assert np.abs(theta.intercept).max() < 1 and (theta.weights != 0).sum() == 2
@@ -197,5 +199,5 @@ def test_latent_tables_keep_the_ranks_and_parameters_are_on_the_standard_scale()
 
 def test_copula_is_not_bge_and_has_no_mean():
     assert Copula() == Copula() != BGe() and hash(Copula()) != hash(BGe())
-    with pytest.raises(InputError, match="mean=1.0: the mean of a latent column has no meaning"):
+    with pytest.raises(InputError, match=r"mean=1\.0: the mean of a latent column has no meaning"):
         Copula(mean=1.0)

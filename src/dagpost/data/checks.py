@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dagpost.data.dataset import Dataset
+from dagpost.data.missing import completed
 from dagpost.data.values import (
     CURE_MISSING,
     DEPENDENT,
@@ -35,8 +36,8 @@ all digits to the offset."""
 
 
 CURE_CATEGORIES = (
-    "use --model bdeu if all columns are categorical, leave them out (--drop NAME), or recode them as numbers and call "
-    "them continuous (--kinds NAME=continuous)"
+    "use --model bdeu if all columns are categorical, --model copula if they have two levels or an order, leave them "
+    "out (--drop NAME), or recode them as numbers and call them continuous (--kinds NAME=continuous)"
 )
 
 
@@ -70,6 +71,30 @@ def constant_problems(data: Dataset) -> list[str]:
     constant = constant_columns(data.values, ~data.intervened)
     first = np.nan_to_num(data.values[(~data.intervened & ~data.is_missing).argmax(axis=0), np.arange(data.nodes)])
     return describe_constant(first, data.names, constant, data.levels)
+
+
+def check_ranks(data: Dataset) -> Dataset:
+    """Check that the data are suitable for a model that uses their ranks alone, whatever their units.
+
+    Columns with the same ranks are a problem if they are continuous, otherwise a warning.
+
+    Parameters
+    ----------
+    data
+        Data to check.
+
+    Returns
+    -------
+    Dataset
+        The same data.
+    """
+    raise_problems(constant_problems(data) if data.observations > 1 else [])
+    ranks = np.full(data.values.shape, np.nan)
+    for j, column in enumerate(data.values.T):
+        known = ~np.isnan(column)
+        ranks[known, j] = np.unique(column[known], return_inverse=True)[1].reshape(-1)
+    check_for_inference(completed(data, ranks))
+    return data
 
 
 def check_for_inference(data: Dataset) -> Dataset:

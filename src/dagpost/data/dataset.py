@@ -27,7 +27,7 @@ from dagpost.data.kinds import (
 )
 from dagpost.data.slices import PAST, past_columns, pooled_scaling, variables_of
 from dagpost.data.targets import intervention_mask
-from dagpost.data.values import as_matrix, list_names, raise_problems, value_problems
+from dagpost.data.values import as_matrix, raise_problems, value_problems
 from dagpost.errors import InputError, printable
 from dagpost.typing import Mask
 
@@ -250,9 +250,7 @@ class Dataset:
         for j, name in enumerate(self.names):
             if name in wanted:
                 distinct = self._distinct(j)
-                values[:, j], levels[j], own[j] = in_kind(
-                    values[:, j], levels[j], own[j], wanted[name], distinct, name
-                )
+                values[:, j], levels[j], own[j] = in_kind(values[:, j], levels[j], own[j], wanted[name], distinct, name)
         if self.scaling is not None and tuple(levels) != self.levels:
             raise InputError("the data are standardised: say kinds of columns before standardising")
         if tuple(levels) == self.levels:

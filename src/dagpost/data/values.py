@@ -32,7 +32,7 @@ CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
     'recode, leave out (--drop NAME), or call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"})'
 )
-CURE_ORDER = "give its levels in their order (--kinds 'NAME=low<mid<high', kinds={\"NAME\": \"low<mid<high\"})"
+CURE_ORDER = 'give its levels in their order (--kinds \'NAME=low<mid<high\', kinds={"NAME": "low<mid<high"})'
 CURE_DATES = "turn into numbers, such as days since the first, or leave out (--drop NAME)"
 CURE_CONSTANT = "leave out with --drop constant, or check the file"
 CURE_DUPLICATE = "drop one of them, or use --drop duplicate"

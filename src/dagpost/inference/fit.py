@@ -21,6 +21,7 @@ from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import is_shown
 from dagpost._util.workers import use_workers, workers_of
 from dagpost.data import as_dataset, check_for_inference
+from dagpost.data.checks import check_ranks
 from dagpost.data.slices import past_columns
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
@@ -158,9 +159,10 @@ def fit(
     data
         A `Dataset`, a pandas DataFrame, an array, or the path of a table.
     model
-        "bge", "linear", "additive", "gp", "mlp", "bdeu" (categories) or a model object, in the units of the data. None:
-        "bdeu" where every column is categorical; otherwise columns are standardised and the model is "bge", so that the
-        result does not depend on units.
+        "bge", "linear", "additive", "gp", "mlp", "bdeu" (categories), "copula" (columns of several kinds, by their
+        ranks) or a model object, in the units of the data. None: "bdeu" where every column is categorical, "copula"
+        where kinds differ and for counts and ordinal columns; otherwise columns are standardised and the model is
+        "bge", so that the result does not depend on units.
     prior
         "unknown-density", "erdos-renyi", "scale-free", "uniform" or a prior object. None: "erdos-renyi" for a named
         model, as in the paper, otherwise "unknown-density".
@@ -186,7 +188,8 @@ def fit(
     interventions
         What was intervened on in which row: a mask, names row by row, or the name of a column; see `dp.Dataset`.
     kinds
-        "continuous" or "categorical" by name of column, where it is not what the cells say; see `dp.Dataset`.
+        "continuous", "count", "categorical", "ordinal" or "binary" by name of column, where it is not what the cells
+        say; see `dp.Dataset`.
     knowledge
         What is known beforehand, by names of columns: a `dp.Knowledge`, a dict of its fields or the path of a TOML
         file. Required and forbidden edges, tiers, roots, leaves and `max_parents` hold in every graph; methods that
@@ -256,7 +259,8 @@ def fit(
             dict(assumptions.messages),
         )
     scored = as_model(model)
-    table = check_for_inference(scored.accept(table))
+    table = scored.accept(table)
+    table = check_ranks(table) if scored.latent else check_for_inference(table)
     known = as_knowledge(knowledge)
     past = [name for name, is_past in zip(table.names, past_columns(table.names)) if table.lags and is_past]
     graph_prior = informed(as_prior(prior or "erdos-renyi"), known, table.names, past)

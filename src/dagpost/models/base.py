@@ -54,21 +54,19 @@ class Model(abc.ABC):
     """What the model assumes about relations, as a clause for reports."""
     soft: ClassVar[bool] = True
     """Whether the family score is defined for edges between 0 and 1."""
-
     has_parameters: ClassVar[bool] = True
     """Whether a particle carries parameters; False for a model whose parameters are integrated out."""
-
     has_evidence: ClassVar[bool] = False
     """Whether `log_evidence` has a closed form."""
-
     traceable: ClassVar[bool] = True
     """Whether JAX can compile `log_families`, which DiBS needs."""
-
     linear: ClassVar[bool] = False
     """Whether nodes are linear in their parents with Gaussian noise, which residuals can contradict."""
 
     categorical: ClassVar[bool] = False
     """Whether nodes are categorical, so that effects are differences of probabilities."""
+    latent: ClassVar[bool] = False
+    """Whether the model scores latent tables, drawn given the ranks of the data (`completion`), not the data."""
 
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""

@@ -14,19 +14,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float
 from scipy.special import ndtri
 
 from dagpost.data import Dataset
+from dagpost.data.checks import constant_problems
+from dagpost.data.kinds import CATEGORICAL
 from dagpost.data.missing import completed
+from dagpost.data.values import columns_phrase, raise_problems
 from dagpost.errors import InputError
 from dagpost.models.base import Statistics
 from dagpost.models.bge import BGe, BgeTheta
 from dagpost.models.completion import Redrawn
 from dagpost.models.rank_draws import draw_cells, move_columns, ranks_of
-from dagpost.typing import Graph, Rows, Theta
+from dagpost.typing import Graph, Graphs, Rows, Theta
+
+NO_DENSITY = (
+    "the model 'copula' sees ranks alone, so that rows have no density: compare models by their graphs, or name a "
+    "model of the values"
+)
 
 
 class RankCompletion:
@@ -54,7 +64,7 @@ class RankCompletion:
         out = np.empty((n, d))
         for j in range(d):
             known, starts = self.ranks.known[j], self.ranks.level_start[j, : self.ranks.levels[j] + 1]
-            place = np.concatenate([first + rng.permutation(last - first) for first, last in zip(starts, starts[1:])])
+            place = np.concatenate([first + rng.permutation(last - first) for first, last in pairwise(starts)])
             out[self.ranks.rows[j, :known], j] = ndtri((place + 0.5) / known)
             out[self.ranks.rows[j, known:], j] = rng.standard_normal(n - known)
         return out
@@ -124,6 +134,7 @@ class Copula(BGe):
     """
 
     name: ClassVar[str] = "copula"
+    latent: ClassVar[bool] = True
     assumption: ClassVar[str] = (
         "every column is a monotone transform of a latent one, and latent relations are linear with Gaussian noise"
     )
@@ -132,6 +143,41 @@ class Copula(BGe):
         super().__post_init__()
         if self.mean is not None:
             raise InputError(f"mean={self.mean!r:.40}: the mean of a latent column has no meaning, leave it out")
+
+    def accept(self, data: Dataset) -> Dataset:
+        """Return the data, or raise an error that names columns without an order, interventions or time slices."""
+        problems = []
+        nominal = [
+            name
+            for name, kind, levels in zip(data.names, data.kinds, data.levels)
+            if kind == CATEGORICAL and len(levels) > 2
+        ]
+        if nominal:
+            what = columns_phrase(nominal, "holds more than two categories", "hold more than two categories")
+            problems.append(
+                f"{what} without an order, and the model {self.name!r} needs one: declare it (--kinds "
+                '\'NAME=low<mid<high\', kinds={"NAME": "low<mid<high"}), leave the column out (--drop NAME), or cut '
+                "numbers into intervals and use --model bdeu"
+            )
+        if data.intervened.any():
+            names = [name for name, hit in zip(data.names, data.intervened.any(axis=0)) if hit]
+            problems.append(
+                f"{columns_phrase(names, 'was intervened on', 'were intervened on')}, and the model {self.name!r} "
+                "takes observed rows alone, since the value of an intervention has no latent distribution: leave such "
+                "rows out, or name another model"
+            )
+        if data.lags:
+            problems.append(f"lags: the model {self.name!r} takes rows without an order in time: name another model")
+        raise_problems([*problems, *constant_problems(data)] if problems else [])
+        return data
+
+    def log_likelihoods(self, graphs: Graphs, theta: Theta, data: Dataset) -> Float[np.ndarray, " m"]:
+        """Refuse: rows have no density under ranks."""
+        raise InputError(NO_DENSITY)
+
+    def log_predictive_of(self, graphs: Graphs, known: Dataset, new: Dataset) -> Float[np.ndarray, " m"]:
+        """Refuse: rows have no density under ranks."""
+        raise InputError(NO_DENSITY)
 
     def completion(self, data: Dataset) -> RankCompletion:
         """Return how latent tables are drawn given the ranks of the data."""

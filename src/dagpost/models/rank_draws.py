@@ -269,7 +269,7 @@ def _boundary(z, j, block, ranks, h):
     The largest cell of the block goes from `middle` to anywhere between `low` and `high`, which stay: order statistics
     of the column, as it is, so that the map back is of the same kind. Cells between are carried along linearly.
     """
-    d, n = z.shape
+    d = z.shape[0]
     start = ranks.block_start[j]
     blocks = ranks.blocks[j]
     low, middle, high = -np.inf, -np.inf, np.inf

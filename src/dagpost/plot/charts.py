@@ -197,7 +197,7 @@ def select_effects(
     """Return the effects of these pairs, or the `top` largest, in standard deviations of columns or probabilities."""
     if pairs is None:
         sizes = np.abs(post.effects(seed=seed, units="fitted").to_numpy())
-        if post.scaling is None and post.data is not None and not post.model.categorical:
+        if post.scaling is None and post.data is not None and not (post.model.categorical or post.model.latent):
             spread = post.data.values.std(axis=0)
             sizes = sizes * spread[:, None] / spread[None, :]
         np.fill_diagonal(sizes, -1.0)

@@ -73,7 +73,8 @@ class Effect:
         Whether mean and variance are exact for the graphs and weights of the posterior, which needs a model with
         closed forms and the data; otherwise they are those of the draws. In a categorical network the mean is exact.
     meaning
-        The difference of probabilities that the effect is, in a categorical network.
+        The difference of probabilities that the effect is, in a categorical network; that columns are latent, in a
+        copula.
     """
 
     cause: str
@@ -173,6 +174,8 @@ def effect_of(
     connected = np.flatnonzero(reach[selected.member, i, j])
     values = np.zeros(len(selected.member))
     meaning, mean = "", None
+    if post.model.latent:
+        meaning = f"{post.names[i]} on {post.names[j]}, in standard deviations of latent columns"
     if post.model.categorical:
         levels = contrast_of_levels(post, i, j, contrast, outcome)
         meaning = contrast_text(post, i, j, levels)
@@ -266,7 +269,7 @@ def contrast_of(post: GraphSample, i: int, contrast: Contrast | None, units: Uni
         if scaling is not None and units == "raw":
             return (low - scaling.mean[i]) / scaling.scale[i], (high - scaling.mean[i]) / scaling.scale[i]
         return low, high
-    if post.data is None:
+    if post.data is None or post.model.latent:
         return -1.0, 1.0
     column = post.data.values[:, i]
     return float(column.mean() - column.std()), float(column.mean() + column.std())

@@ -118,6 +118,10 @@ def _checked_pair(
     check_units(units)
     if post.model.categorical:
         raise InputError(f"a curve needs numbers, and {post.names[i]!r} has levels: use post.effect with a contrast")
+    if post.model.latent:
+        raise InputError(
+            f"the model {post.model.name!r} is linear between latent columns: use post.effect or post.predict"
+        )
     return i, j
 
 

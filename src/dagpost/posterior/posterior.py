@@ -185,6 +185,7 @@ class Posterior(GraphSample):
         In a categorical network it is a difference of probabilities,
         `P(effect = outcome | do(cause = to)) - P(effect = outcome | do(cause = from))` with `contrast=(from, to)`: by
         default from the first to the last level of the cause, on the last level of the effect; `meaning` says which.
+        Under the model "copula" it is per standard deviation of the latent cause, in those of the latent effect.
 
         >>> import dagpost as dp
         >>> post = dp.exact(dp.simulate(nodes=3, observations=200, seed=1).train)

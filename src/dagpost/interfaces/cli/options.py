@@ -96,8 +96,8 @@ Kinds = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=KIND",
-        help="Kind of a column: continuous, count, categorical, ordinal or binary, or its levels in order, low<mid<high "
-        "[found out from its cells]; repeatable.",
+        help="Kind of a column: continuous, count, categorical, ordinal or binary, or its levels in order, "
+        "low<mid<high [found out from its cells]; repeatable.",
     ),
 ]
 Columns = Annotated[
