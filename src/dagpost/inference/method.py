@@ -57,6 +57,8 @@ class Method(ABC):
     """Whether the method calls `problem.callback`."""
     interruptible: ClassVar[bool] = True
     """Whether the method honours time limits and checkpoints."""
+    takes_missing: ClassVar[bool] = False
+    """Whether the method takes tables with missing cells, with models that can draw them (`Model.completion`)."""
     spreads: ClassVar[bool] = False
     """Whether the method has work for other processes (`workers`, `cluster`)."""
 
