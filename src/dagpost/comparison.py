@@ -19,7 +19,8 @@ from jaxtyping import Float
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset, as_dataset
-from dagpost.data.values import columns_phrase
+from dagpost.data.missing import missing_problems
+from dagpost.data.values import columns_phrase, raise_problems
 from dagpost.errors import InputError, printable, whole_number
 from dagpost.inference.defaults import assume, binary_columns
 from dagpost.inference.exact import ExactPosterior
@@ -135,6 +136,7 @@ def compare(
     ['bge', 'linear']
     """
     table = as_dataset(data, interventions=interventions, kinds=kinds)
+    raise_problems(missing_problems(table, "a comparison of models"))
     if table.lags or options.get("lags") is not None or options.get("series") is not None:
         raise InputError("lags: models of time series cannot be compared yet: fit each of them with dp.fit(lags=1)")
     folds = whole_number("folds", folds, least=2)

@@ -141,7 +141,7 @@ def check_for_inference(data: Dataset) -> Dataset:
 def _too_large(data: Dataset) -> dict[int, str]:
     """Return the columns whose sum of squares would overflow, with a description each."""
     limit = np.sqrt(np.finfo(np.float64).max / max(data.observations, 1)) / 4
-    largest = np.abs(data.values).max(axis=0)
+    largest = np.nanmax(np.abs(data.values), axis=0)
     return {
         j: f"column '{printable(data.names[j])}' reaches {value:.1e}, whose square overflows: rescale the column"
         for j, value in enumerate(largest)
@@ -151,7 +151,7 @@ def _too_large(data: Dataset) -> dict[int, str]:
 
 def _without_variation(data: Dataset, skipped: Mapping[int, str]) -> tuple[set[int], list[str]]:
     """Return the columns that are (nearly) constant where they are not intervened on, and a description of them."""
-    free = ~data.intervened
+    free = ~data.intervened & ~data.is_missing
     constant = [j for j in constant_columns(data.values, free) if j not in skipped]
     value = data.values[free.argmax(axis=0), np.arange(data.nodes)]
     problems = describe_constant(value, data.names, constant, data.levels)
@@ -188,7 +188,7 @@ def _variation_problem(values: np.ndarray, shown: str) -> str | None:
 
 def _warn_of_scales(data: Dataset) -> None:
     """Warn of columns with very different scales."""
-    free = ~data.intervened
+    free = ~data.intervened & ~data.is_missing
     if data.is_categorical.all():
         return
     deviations = np.array([data.values[free[:, j], j].std() for j in range(data.nodes)])
@@ -206,11 +206,12 @@ def _warn_of_scales(data: Dataset) -> None:
 def _dependence(data: Dataset, usable: Sequence[int]) -> list[str]:
     """Return the problems of usable columns that are copies or linear combinations of others."""
     names, values = [data.names[j] for j in usable], data.values[:, usable]
-    duplicates = duplicate_columns(values)
+    duplicates = duplicate_columns(values) if len(values) > data.nodes else []
     problems = describe_duplicates(names, duplicates)
     copies = {one.column for one in duplicates}
     left = [j for j in range(len(usable)) if j not in copies]
-    if data.observations <= data.nodes or len(left) < 2:
+    values = values[~np.isnan(values).any(axis=1)]
+    if len(values) <= data.nodes or len(left) < 2:
         return problems  # with so few rows always dependent; the caller warns
     centred = values[:, left] - values[:, left].mean(axis=0)
     scaled = centred / np.sqrt((centred**2).sum(axis=0))

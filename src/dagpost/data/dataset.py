@@ -292,22 +292,20 @@ class Dataset:
         return replace(self, values=np.round(self.values * 2.0**24) / 2.0**24)
 
     def standardised(self) -> Dataset:
-        """Return the data with every column at mean 0 and standard deviation 1; recorded in `scaling`.
+        """Return the data with every column at mean 0 and standard deviation 1, of its observed cells; see `scaling`.
 
         A column and its past (`lags`) share mean and scale, those of their values together.
         """
         if self.observations == 0:
             raise InputError("the table has no rows: it cannot be standardised")
-        if self.is_categorical.any() or self.is_missing.any():
-            culprit = self.names[int((self.is_categorical | self.is_missing.any(axis=0)).argmax())]
-            raise InputError(
-                f"column '{printable(culprit)}' has categories or missing cells: it cannot be standardised"
-            )
-        mean = self.values.mean(axis=0)
-        scale = self.values.std(axis=0)
+        if self.is_categorical.any():
+            culprit = self.names[int(self.is_categorical.argmax())]
+            raise InputError(f"column '{printable(culprit)}' has categories: it cannot be standardised")
+        mean = np.nanmean(self.values, axis=0)
+        scale = np.nanstd(self.values, axis=0)
         if self.lags:
             mean, scale = pooled_scaling(self.values, self.names)
-        for name, s, largest in zip(self.names, scale, np.abs(self.values).max(axis=0, initial=0.0)):
+        for name, s, largest in zip(self.names, scale, np.nanmax(np.abs(self.values), axis=0)):
             if not s > 1e-12 * largest:
                 raise InputError(f"column '{printable(name)}' is constant: it cannot be standardised, drop it")
         if self.scaling is not None:

@@ -58,8 +58,26 @@ def missing_text(data: Dataset) -> str:
     )
 
 
-def missing_problems(data: Dataset) -> list[str]:
-    """Return what keeps missing cells from being drawn: cells that were set by an intervention, and past columns."""
+def missing_assumption(data: Dataset) -> str:
+    """Return what is done about missing cells and what that assumes, in words."""
+    return (
+        f"{missing_text(data)}: drawn together with the graphs, assuming that whether a cell is missing does not "
+        "depend on its value given the observed cells of its row (missing at random)"
+    )
+
+
+def missing_problems(data: Dataset, refused_by: str | None = None) -> list[str]:
+    """Return what keeps missing cells from being drawn: cells set by an intervention, past columns, and who refuses.
+
+    Parameters
+    ----------
+    data
+        The table.
+    refused_by
+        What needs a complete table, such as "the method 'exact'".
+    """
+    if not data.is_missing.any():
+        return []
     problems = []
     targets = data.is_missing & data.intervened
     names = [name for name, hit in zip(data.names, targets.any(axis=0)) if hit]
@@ -70,9 +88,16 @@ def missing_problems(data: Dataset) -> list[str]:
             f"{what} in rows where the cell is missing (the first: row {row + 1}), and the value that an intervention "
             "set cannot be drawn: fill it in, or leave out such rows"
         )
-    if data.lags and data.is_missing.any():
+    if data.lags:
         problems.append(
             "cells are missing in a table with lags, where a cell stands in two rows: leave out such pairs of rows "
             '(--missing drop, missing="drop")'
+        )
+    if refused_by is not None:
+        names = [name for name, lacks in zip(data.names, data.is_missing.any(axis=0)) if lacks]
+        what = columns_phrase(names, "has missing values", "have missing values")
+        problems.append(
+            f"{what} ({int(data.is_missing.sum())} in all), and {refused_by} needs all of them: fit with "
+            'method="auto" (--method auto), which draws them, or drop such rows (missing="drop", --missing drop)'
         )
     return problems

@@ -27,7 +27,10 @@ MEASUREMENT = re.compile(r"[<>~≤≥=\s]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+
 """Texts that mean a number, such as "1.234,5", "<0.1" and "12 mg": a column with any of them names neither rows nor
 categories."""
 
-CURE_MISSING = 'drop such rows with --missing drop (missing="drop" in Python), or fill them in'
+CURE_MISSING = (
+    'drop such rows with --missing drop (missing="drop" in Python), or keep them (--missing keep, missing="keep"): '
+    'method "auto" draws such cells with the models "bge", "linear" and "bdeu"'
+)
 CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
     'recode, leave out (--drop NAME), or call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"})'
@@ -99,7 +102,11 @@ def constant_columns(values: np.ndarray, free: np.ndarray | None = None) -> list
 
 
 def duplicate_columns(values: np.ndarray) -> list[Duplicate]:
-    """Return the columns that repeat an earlier one, equal or up to scale and offset; constant ones must be absent."""
+    """Return the columns that repeat an earlier one in complete rows, equal or up to scale and offset; constant ones
+    must be absent."""
+    values = values[~np.isnan(values).any(axis=1)]
+    if len(values) < 2:
+        return []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         centred = values - values.mean(axis=0)
         scaled = centred / np.sqrt((centred**2).sum(axis=0))

@@ -17,6 +17,7 @@ import numpy as np
 from dagpost.data import Dataset, check_for_inference
 from dagpost.data.checks import constant_problems
 from dagpost.data.kinds import BINARY, CATEGORICAL, COUNT, ORDINAL
+from dagpost.data.missing import missing_assumption
 from dagpost.data.values import columns_phrase, list_names, problems_error
 from dagpost.errors import DataWarning, InputError, nearest, positive, printable
 from dagpost.models import MODELS, Model, as_model
@@ -34,7 +35,8 @@ class Assumptions:
     model, prior, method
         As requested, or the defaults.
     messages
-        What each applied default means, by topic: "units", "model", "noise", "prior", "method", "rows", "columns".
+        What each applied default means, by topic: "units", "model", "noise", "prior", "method", "missing", "rows",
+        "columns".
     """
 
     data: Dataset
@@ -129,6 +131,8 @@ def assume(
         messages["prior"] = "all edges equally probable; how many there are is learnt (unknown-density)"
     if method is None:
         messages["method"] = "auto: exact for few columns, chains over graphs for more"
+    if data.is_missing.any():
+        messages["missing"] = missing_assumption(data)
     if not data.intervened.any():
         messages["rows"] = "all observed, none from an intervention"
     if not built_model.categorical and not built_model.latent:
@@ -191,7 +195,7 @@ def binary_columns(data: Dataset) -> list[str]:
     values = data.raw().values
     if data.observations <= 2:
         return []
-    holds = [bool(np.isin(column, (0.0, 1.0)).all()) for column in values.T]
+    holds = [bool(np.isin(column[~np.isnan(column)], (0.0, 1.0)).all()) for column in values.T]
     return [name for name, both, kind in zip(data.names, holds, data.is_categorical) if both and not kind]
 
 
@@ -208,7 +212,8 @@ def _standardise(data: Dataset) -> Dataset:
 def _two_valued_columns(data: Dataset) -> dict[str, str]:
     """Return a message about columns that hold two values only; nothing where there are none."""
     values = data.values
-    two_valued = ((values == values.min(axis=0)) | (values == values.max(axis=0))).all(axis=0)
+    ends = (values == np.nanmin(values, axis=0)) | (values == np.nanmax(values, axis=0))
+    two_valued = (ends | data.is_missing).all(axis=0)
     names = [printable(name) for name, is_two_valued in zip(data.names, two_valued) if is_two_valued]
     if not names or data.observations <= 2:
         return {}

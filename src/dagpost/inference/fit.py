@@ -22,7 +22,9 @@ from dagpost._util.progress import is_shown
 from dagpost._util.workers import use_workers, workers_of
 from dagpost.data import as_dataset, check_for_inference
 from dagpost.data.checks import check_ranks
+from dagpost.data.missing import missing_problems
 from dagpost.data.slices import past_columns
+from dagpost.data.values import raise_problems
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
 from dagpost.inference.bootstrap.resampling import Bootstrap
@@ -157,7 +159,8 @@ def fit(
     Parameters
     ----------
     data
-        A `Dataset`, a pandas DataFrame, an array, or the path of a table.
+        A `Dataset`, a pandas DataFrame, an array, or the path of a table. Missing cells (NaN, empty) are drawn together
+        with the graphs by "auto", with the models "bge", "linear", "bdeu" and "copula"; others refuse.
     model
         "bge", "linear", "additive", "gp", "mlp", "bdeu" (categories), "copula" (columns of several kinds, by their
         ranks) or a model object, in the units of the data. None: "bdeu" where every column is categorical, "copula"
@@ -248,7 +251,8 @@ def fit(
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
     if not chosen.spreads and (workers is not None or cluster is not None):
         raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
-    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series)
+    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing="keep")
+    raise_problems(missing_problems(table, None if chosen.takes_missing else f"the method {chosen.name!r}"))
     assumed: dict[str, str] = {}
     if model is None:
         assumptions = assume(table, None, prior, chosen.name)
@@ -259,6 +263,11 @@ def fit(
             dict(assumptions.messages),
         )
     scored = as_model(model)
+    if scored.latent and not chosen.takes_missing:
+        raise InputError(
+            f"the method {chosen.name!r} cannot draw the latent columns of the model {scored.name!r}: leave the method "
+            'out, or use method="auto" (--method auto)'
+        )
     table = scored.accept(table)
     table = check_ranks(table) if scored.latent else check_for_inference(table)
     known = as_knowledge(knowledge)

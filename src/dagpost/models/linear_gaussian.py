@@ -100,12 +100,12 @@ class LinearGaussian(Model):
         return theta_j, self.noise.variance_from(None)
 
     def check(self, data: Dataset) -> None:
-        shift, spread = np.abs(data.values.mean(axis=0)), data.values.std(axis=0)
+        shift, spread = np.abs(np.nanmean(data.values, axis=0)), np.nanstd(data.values, axis=0)
         if (shift > spread).any():
             j = int((shift / np.maximum(spread, 1e-300)).argmax())
             warnings.warn(
                 f"the linear model has no intercept, but column '{printable(data.names[j])}' has mean "
-                f"{data.values[:, j].mean():.3g} and standard deviation {spread[j]:.3g}: standardise the data",
+                f"{np.nanmean(data.values[:, j]):.3g} and standard deviation {spread[j]:.3g}: standardise the data",
                 DataWarning,
                 stacklevel=3,
             )

@@ -198,7 +198,7 @@ def select_effects(
     if pairs is None:
         sizes = np.abs(post.effects(seed=seed, units="fitted").to_numpy())
         if post.scaling is None and post.data is not None and not (post.model.categorical or post.model.latent):
-            spread = post.data.values.std(axis=0)
+            spread = np.nanstd(post.data.values, axis=0)
             sizes = sizes * spread[:, None] / spread[None, :]
         np.fill_diagonal(sizes, -1.0)
         order = np.argsort(-sizes, axis=None, kind="stable")[: whole_number("top", top, least=1)]

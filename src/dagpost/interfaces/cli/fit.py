@@ -110,7 +110,8 @@ def run_fit(options: FitOptions) -> None:
     from dagpost.inference.fit import fit
     from dagpost.inference.history import History
 
-    reading = options.reading | {"kinds": parse_kinds(*options.reading["kinds"])}
+    kept = {"kinds": parse_kinds(*options.reading["kinds"]), "missing": options.reading["missing"] or "keep"}
+    reading = options.reading | kept
     data = read_data(options.table, options.interventions, reading, options.quiet)
     assumptions = assume(
         data,
