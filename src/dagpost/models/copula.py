@@ -57,6 +57,7 @@ class RankCompletion:
         self.floor = float(np.linalg.eigvalsh(self.prior_matrix)[0])
         self.power = (model.degrees(d) - d + np.arange(d) + 1 + n) / 2
         self.rows, self.columns = np.nonzero(data.is_missing)
+        _ = data.regimes  # computed once, for all latent tables
 
     def start(self, rng: np.random.Generator) -> Rows:
         """Return a first latent table: normal quantiles of ranks, those of equal values in random order."""
