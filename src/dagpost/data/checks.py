@@ -76,7 +76,7 @@ def constant_problems(data: Dataset) -> list[str]:
 def check_ranks(data: Dataset) -> Dataset:
     """Check that the data are suitable for a model that uses their ranks alone, whatever their units.
 
-    Columns with the same ranks are a problem if they are continuous, otherwise a warning.
+    Columns of numbers with the same ranks are a problem, those with levels a warning.
 
     Parameters
     ----------
@@ -93,6 +93,12 @@ def check_ranks(data: Dataset) -> Dataset:
     for j, column in enumerate(data.values.T):
         known = ~np.isnan(column)
         ranks[known, j] = np.unique(column[known], return_inverse=True)[1].reshape(-1)
+    numbers = [j for j in range(data.nodes) if not data.is_categorical[j]]
+    same = [(data.names[numbers[one.original]], data.names[numbers[one.column]])
+            for one in duplicate_columns(ranks[:, numbers])]  # fmt: skip
+    raise_problems(
+        [f"columns '{printable(a)}' and '{printable(b)}' have the same ranks: drop one of them" for a, b in same]
+    )
     check_for_inference(completed(data, ranks))
     return data
 

@@ -104,8 +104,8 @@ def systematic(weights: Float[np.ndarray, " m"], count: int, key: Key) -> Int[np
 
 
 def can_draw(post: GraphSample) -> bool:
-    """Return whether parameters can be drawn from `p(theta | G, D)`, which takes a complete table that a model with closed
-    forms scores."""
+    """Return whether parameters can be drawn from `p(theta | G, D)`, which takes a complete table and closed forms of a
+    model that scores it."""
     complete = post.data is not None and not post.data.is_missing.any() and not post.model.latent
     return complete and type(post.model).draw_theta is not Model.draw_theta
 
