@@ -8,7 +8,7 @@ completed table, and a draw of the cells given the graph. Everything that they n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -30,6 +30,7 @@ class Redrawn(NamedTuple):
     theta: Theta
 
 
+@runtime_checkable
 class Completion(Protocol):
     """How the unobserved cells of one table are drawn."""
 
