@@ -153,7 +153,8 @@ def auto_with_missing(problem: Problem, draws: int, start: Start | None, effort:
         Verdict(found.diagnostics.verdict(_worst_edge(found, data.names)), found.diagnostics.trusted),
         assumptions={"missing": missing_assumption(data)},
     )
-    cells = ImputedCells(*np.nonzero(data.is_missing), found.cells)
+    rows, columns = np.nonzero(data.is_missing)
+    cells = ImputedCells(rows, columns, found.cells)
     return posterior_of_cells(found.graphs, found.theta, data.names, model, prior, record, found.marginals, cells)
 
 

@@ -138,10 +138,11 @@ def test_seeds_fix_the_result_and_the_clock_ends_it():
     assert len(short) == QUICK["draws"] and short.info["ended_by"] == "limit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bdeu", "linear"])
 def test_an_interrupted_run_goes_on_where_it_was(name, tmp_path, monkeypatch):
     data = CATEGORIES if name == "bdeu" else NUMBERS
-    options = {**QUICK, "draws": 30, "max_moves": 60_000, "precision": 1e-4, "seed": 5}
+    options = {**QUICK, "draws": 30, "max_moves": 150_000, "precision": 1e-4, "seed": 5}
     whole = dp.fit(data, MODELS[name], **options)
     seen, real = [], Recorder.reached
 
