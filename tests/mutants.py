@@ -22,6 +22,11 @@ ROOT = Path(__file__).parents[1]
 
 # (file, what is right, what is planted, tests that should notice)
 MUTANTS = [
+    ("models/cells.py", "if intervened[row, child]:", "if False:", "models/test_completion.py"),
+    ("models/cells.py", "total = shift[q, i]", "total = 0.0", "models/test_completion.py"),
+    ("models/cells.py", "total = mean[a] + normals[at + a]", "total = mean[a]", "models/test_completion.py"),
+    ("models/completion.py", "scaled = self.free[:, None, :] * (own / variance)", "scaled = np.ones_like(self.free)[:, None, :] * (own / variance)", "inference/mcmc/test_augmented.py"),
+    ("inference/mcmc/augmented.py", "        rescore_all(chain.ensemble, scoring)\n", "", "inference/mcmc/test_augmented.py"),
     ("models/counts.py", "table.size / combinations\n", "table.size\n", "models/test_bdeu.py"),
     ("models/counts.py", "combinations *= table.levels[parents[a]]", "combinations *= 2", "models/test_bdeu.py"),
     ("models/counts.py", "if free[u]:\n            totals", "if True:\n            totals", "models/test_bdeu.py"),

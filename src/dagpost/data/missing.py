@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset
@@ -38,8 +39,9 @@ def missing_table(data: Dataset) -> pd.DataFrame:
         The table.
     """
     count = data.is_missing.sum(axis=0)
-    table = pd.DataFrame({"column": data.names, "missing": count, "share": count / max(data.observations, 1)})
-    return table[table["missing"] > 0].sort_values("missing", ascending=False, kind="stable", ignore_index=True)
+    order = np.argsort(-count, kind="stable")[: int((count > 0).sum())]
+    names, share = [data.names[j] for j in order], count[order] / max(data.observations, 1)
+    return pd.DataFrame({"column": names, "missing": count[order], "share": share})
 
 
 def missing_text(data: Dataset) -> str:
@@ -80,7 +82,7 @@ def missing_problems(data: Dataset, refused_by: str | None = None) -> list[str]:
         return []
     problems = []
     targets = data.is_missing & data.intervened
-    names = [name for name, hit in zip(data.names, targets.any(axis=0)) if hit]
+    names = [name for name, column in zip(data.names, targets.T) if column.any()]
     if names:
         row = int(targets.any(axis=1).argmax())
         what = columns_phrase(names, "was intervened on", "were intervened on")
@@ -94,7 +96,7 @@ def missing_problems(data: Dataset, refused_by: str | None = None) -> list[str]:
             '(--missing drop, missing="drop")'
         )
     if refused_by is not None:
-        names = [name for name, lacks in zip(data.names, data.is_missing.any(axis=0)) if lacks]
+        names = [name for name, column in zip(data.names, data.is_missing.T) if column.any()]
         what = columns_phrase(names, "has missing values", "have missing values")
         problems.append(
             f"{what} ({int(data.is_missing.sum())} in all), and {refused_by} needs all of them: fit with "

@@ -154,7 +154,8 @@ def auto_with_cells(problem: Problem, draws: int, start: Start | None, effort: E
         Verdict(found.diagnostics.verdict(_worst_edge(found, data.names)), found.diagnostics.trusted),
         assumptions={"missing": missing_assumption(data)} if data.is_missing.any() else {},
     )
-    cells = ImputedCells(*np.nonzero(data.is_missing), found.cells) if data.is_missing.any() else None
+    rows, columns = np.nonzero(data.is_missing)
+    cells = ImputedCells(rows, columns, found.cells) if len(rows) else None
     return posterior_of_cells(found.graphs, found.theta, data.names, model, prior, record, found.marginals, cells)
 
 

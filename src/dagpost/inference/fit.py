@@ -251,7 +251,8 @@ def fit(
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
     if not chosen.spreads and (workers is not None or cluster is not None):
         raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
-    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing="keep")
+    missing = "keep" if chosen.takes_missing else None
+    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing=missing)
     raise_problems(missing_problems(table, None if chosen.takes_missing else f"the method {chosen.name!r}"))
     assumed: dict[str, str] = {}
     if model is None:

@@ -21,6 +21,7 @@ from jaxtyping import Float
 
 from dagpost._util.environment import cached_by_value
 from dagpost._util.numerics import key_from_seed
+from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
 from dagpost.graphs import descendants
 from dagpost.models import Model

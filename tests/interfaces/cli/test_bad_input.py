@@ -89,11 +89,17 @@ TABLES["many problems"] = (
 )
 
 
+# what `dagpost fit`, which takes missing cells, says instead; None for nothing
+OF_FIT = {"missing value": None, "many problems": r"2 problems: column 'b' holds categories.*; .*'b', 'c' are constant"}
+
+
 @pytest.mark.parametrize("case", TABLES)
 def test_tables(case, dagpost, tmp_path):
     frame, message = TABLES[case]
     frame.to_csv("t.csv", index=False)
-    assert_refused(dagpost("fit", "t.csv", "--out", "run"), message, tmp_path / "run")
+    of_fit = OF_FIT.get(case, message)
+    if of_fit is not None:
+        assert_refused(dagpost("fit", "t.csv", "--out", "run"), of_fit, tmp_path / "run")
     assert_refused(dagpost("exact", "t.csv", "--out", "run"), message, tmp_path / "run")
     for data in (frame, "t.csv"):
         with pytest.raises(dp.InputError, match=message):

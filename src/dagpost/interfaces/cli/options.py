@@ -109,7 +109,7 @@ Columns = Annotated[
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="drop: leave out rows with missing values; keep: draw such cells with the graphs [keep]",
+        help="drop: leave out rows with missing values; keep: draw such cells with the graphs [auto: keep]",
         autocompletion=_words("drop", "keep"),
     ),
 ]
