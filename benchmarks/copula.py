@@ -4,8 +4,8 @@
 
 Each truth (graph, parameters) is drawn from the prior that inference uses; latent rows are drawn from it, with 4, 5 or
 6 columns in turn, and cut into binary, ordinal, count and continuous columns: thresholds at random quantiles, and
-monotone transforms. Two chains run for so many moves. The table has a row for each tenth of the probabilities; errors are
-those of means over data sets, since edges of one data set depend on each other. It goes to results/copula.csv.
+monotone transforms. Two chains run for so many moves. The table has a row for each tenth of the probabilities; errors
+are those of means over data sets, since edges of one data set depend on each other. It goes to results/copula.csv.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from dagpost.errors import InputError
 from dagpost.graphs import all_dags
 from dagpost.models import BGe, Copula
 from dagpost.models.conjugate import all_families
+from dagpost.models.copula import standard_scale
 from dagpost.models.rank_draws import (
     BOUNDARY,
     MOST_BLOCKS,
@@ -195,6 +196,18 @@ def test_latent_tables_keep_the_ranks_and_parameters_are_on_the_standard_scale()
     assert np.abs(theta.intercept).max() < 1 and (theta.weights != 0).sum() == 2
     filled = completion.cells(z)
     assert filled[0] in (0, 1) and filled[1] in values[:, 1]
+
+
+def test_standard_scale_keeps_the_residuals():
+    """Residuals of standardised columns under the new parameters are the old ones in units of their column."""
+    rng = np.random.default_rng(6)
+    z, model = rng.normal(size=(40, 3)) * [1, 5, 0.2] + [3, -1, 0.5], Copula()
+    stats_ = model.summarise(Dataset(z))
+    theta = model.theta_from(rng, CHAIN, stats_)
+    new, standard = standard_scale(theta, stats_), (z - z.mean(axis=0)) / z.std(axis=0)
+    residual = z - theta.intercept - z @ theta.weights
+    np.testing.assert_allclose(standard - new.intercept - standard @ new.weights, residual / z.std(axis=0), atol=1e-9)
+    np.testing.assert_allclose(new.variance, theta.variance / z.var(axis=0))
 
 
 def test_copula_is_not_bge_and_has_no_mean():

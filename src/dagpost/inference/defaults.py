@@ -130,7 +130,11 @@ def assume(
     if prior is None:
         messages["prior"] = "all edges equally probable; how many there are is learnt (unknown-density)"
     if method is None:
-        messages["method"] = "auto: exact for few columns, chains over graphs for more"
+        messages["method"] = (
+            "auto: chains over graphs and latent columns"
+            if built_model.latent
+            else "auto: exact for few columns, chains over graphs for more"
+        )
     if data.is_missing.any():
         messages["missing"] = missing_assumption(data)
     if not data.intervened.any():
