@@ -88,17 +88,16 @@ def check_ranks(data: Dataset) -> Dataset:
     Dataset
         The same data.
     """
-    raise_problems(constant_problems(data) if data.observations > 1 else [])
+    problems = constant_problems(data) if data.observations > 1 else []
     ranks = np.full(data.values.shape, np.nan)
     for j, column in enumerate(data.values.T):
         known = ~np.isnan(column)
         ranks[known, j] = np.unique(column[known], return_inverse=True)[1].reshape(-1)
-    numbers = [j for j in range(data.nodes) if not data.is_categorical[j]]
-    same = [(data.names[numbers[one.original]], data.names[numbers[one.column]])
-            for one in duplicate_columns(ranks[:, numbers])]  # fmt: skip
-    raise_problems(
-        [f"columns '{printable(a)}' and '{printable(b)}' have the same ranks: drop one of them" for a, b in same]
-    )
+    numbers = np.flatnonzero(~data.is_categorical & (np.nanmax(ranks, axis=0, initial=0.0) > 0))
+    for one in duplicate_columns(ranks[:, numbers]):
+        first, second = (printable(data.names[numbers[j]]) for j in (one.original, one.column))
+        problems.append(f"columns '{first}' and '{second}' have the same ranks, up or down: drop one of them")
+    raise_problems(problems)
     check_for_inference(completed(data, ranks))
     return data
 

@@ -158,18 +158,26 @@ def _model_for(data: Dataset, noise: float | None, method: str | None) -> str:
         return "copula" if ORDINAL in data.kinds and not any(unordered) else "bdeu"
     plain = data.intervened.any() or data.lags or noise is not None or method not in (None, "auto")
     if data.is_categorical.any():
-        if any(unordered):
-            raise problems_error([_mixed_problem(data, unordered, levels), *constant_problems(data)])
+        if any(unordered) or method not in (None, "auto"):
+            raise problems_error([_mixed_problem(data, unordered, levels, method), *constant_problems(data)])
         return "copula"
     if not plain and (binary or COUNT in data.kinds):
         return "copula"
     return "bge" if noise is None else "linear"
 
 
-def _mixed_problem(data: Dataset, unordered: Sequence[bool], levels: Sequence[int]) -> str:
-    """Return the problem of a table with numbers and with categories that have no order."""
+def _mixed_problem(data: Dataset, unordered: Sequence[bool], levels: Sequence[int], method: str | None) -> str:
+    """Return the problem of a table with numbers and categories that have no order, or are not for this method."""
     categories = [name for name, hit in zip(data.names, unordered) if hit]
     numbers = [name for name, count in zip(data.names, levels) if not count]
+    if not categories:
+        names = [name for name, is_category in zip(data.names, data.is_categorical) if is_category]
+        return (
+            f"{columns_phrase(names, 'holds categories', 'hold categories')} and "
+            f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both with the method {method!r}: use "
+            "auto (--method auto), leave one kind out (--drop NAME), or cut numbers into intervals and call them "
+            "categorical (--kinds NAME=categorical)"
+        )
     return (
         f"{columns_phrase(categories, 'holds categories', 'hold categories')} without an order and "
         f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both: declare their order (--kinds "
