@@ -1,6 +1,6 @@
 """Are edge probabilities of the copula calibrated? Of edges with probability p, a share p should be there.
 
-    python benchmarks/copula.py [--sets 200] [--rows 100] [--moves 100000]
+    python benchmarks/copula.py [--sets 200] [--rows 100] [--moves 90000]
 
 Each truth (graph, parameters) is drawn from the prior that inference uses; latent rows are drawn from it, with 4, 5 or
 6 columns in turn, and cut into binary, ordinal, count and continuous columns: thresholds at random quantiles, and
@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--moves", type=int, default=100_000)
+    parser.add_argument("--moves", type=int, default=90_000)
     parser.add_argument("--out", type=Path, default=RESULTS)
     asked = parser.parse_args()
     table = deciles(asked.sets, asked.rows, asked.moves)

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -203,6 +204,8 @@ def test_standard_scale_keeps_the_residuals():
     rng = np.random.default_rng(6)
     z, model = rng.normal(size=(40, 3)) * [1, 5, 0.2] + [3, -1, 0.5], Copula()
     stats_ = model.summarise(Dataset(z))
+    for mine, expected in zip(jax.tree.leaves(model.completion(Dataset(z)).statistics(z)), jax.tree.leaves(stats_)):
+        np.testing.assert_allclose(mine, expected, rtol=1e-9)
     theta = model.theta_from(rng, CHAIN, stats_)
     new, standard = standard_scale(theta, stats_), (z - z.mean(axis=0)) / z.std(axis=0)
     residual = z - theta.intercept - z @ theta.weights

@@ -57,7 +57,7 @@ class RankCompletion:
         self.floor = float(np.linalg.eigvalsh(self.prior_matrix)[0])
         self.power = (model.degrees(d) - d + np.arange(d) + 1 + n) / 2
         self.rows, self.columns = np.nonzero(data.is_missing)
-        _ = data.regimes  # computed once, for all latent tables
+        self.base = model.summarise(completed(data, np.zeros((n, d))))
 
     def start(self, rng: np.random.Generator) -> Rows:
         """Return a first latent table: normal quantiles of ranks, those of equal values in random order."""
@@ -71,8 +71,19 @@ class RankCompletion:
         return out
 
     def statistics(self, values: Rows) -> Statistics:
-        """Return the statistics of a latent table."""
-        return self.model.summarise(completed(self.data, values))
+        """Return the statistics of a latent table: `Model.summarise`, without what does not change."""
+        n, alpha, mean = len(values), self.model.alpha_mu, values.mean(axis=0)
+        scatter = (values - mean).T @ (values - mean)
+        matrix = self.prior_matrix + scatter + n * alpha / (n + alpha) * np.outer(mean, mean)
+        shared = self.base.shared
+        return self.base._replace(
+            shared=shared._replace(
+                table=shared.table._replace(matrix=matrix[None]),
+                mean=n / (n + alpha) * mean[None],
+                scatter=scatter[None],
+                sample_mean=mean[None],
+            )
+        )
 
     def redraw(self, values: Rows, stats: Statistics, graph: Graph, rng: np.random.Generator) -> Redrawn:
         """Return the next latent table given a graph, and the parameters that its cells were drawn with.
