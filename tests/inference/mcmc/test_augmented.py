@@ -3,6 +3,7 @@
 from functools import cache
 from itertools import product
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from dagpost.graphs import all_dags
 from dagpost.inference.checkpoints import Interrupted
 from dagpost.inference.checkpoints.recorder import Recorder
 from dagpost.posterior import log_prior_of
+from dagpost.priors import GraphPrior
 from tests.digests import digest
 
 RNG = np.random.default_rng(3)
@@ -103,6 +105,29 @@ def test_the_same_to_three_digits(name):
     post = dp.fit(data, MODELS[name], seed=1, **{**QUICK, "precision": 0.003})
     errors = np.array(post.info["edge_errors"])
     assert (np.abs(post.edge_marginals - oracle(name)[0]) <= 4 * errors + 0.001).all() and errors.max() <= 0.003
+
+
+class Sparse(GraphPrior):
+    """A prior whose families compiled code cannot score."""
+
+    name = "sparse"
+
+    def log_column(self, column, node):
+        return -0.4 * jnp.sum(column)
+
+    def sample(self, key, d):
+        return np.zeros((d, d), dtype=np.bool_)
+
+
+@pytest.mark.slow
+def test_families_that_python_scores():
+    model, graphs = MODELS["linear"], all_dags(3)
+    post = dp.fit(NUMBERS, model, Sparse(), **{**QUICK, "precision": 0.03})
+    table = np.array([
+        model.log_evidence_of(graphs, model.summarise(completed(NUMBERS, values))) for values in completions(NUMBERS)
+    ]) - 0.4 * graphs.sum(axis=(1, 2))  # fmt: skip
+    expected = np.einsum("cm,mij->ij", np.exp(table - logsumexp(table)), graphs)
+    assert (np.abs(post.edge_marginals - expected) <= 4 * np.array(post.info["edge_errors"]) + 0.002).all()
 
 
 def test_effects_of_categories_are_those_of_a_sum_over_completions():

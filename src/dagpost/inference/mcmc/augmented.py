@@ -126,9 +126,10 @@ class Sweeper:
     def scoring(self, stats: Any) -> Scoring:
         """Return how to score families given these statistics; only what depends on them is made anew."""
         if self.base is None or not self.base.scorer.compiled:
-            self.base = scorer_for(self.model, self.prior, stats, self.d)
-            self.recipe = standard_recipe(self.d, self.base)
-            return self.base
+            made = scorer_for(self.model, self.prior, stats, self.d)
+            if self.base is None:  # by the first chain that begins, before there are threads
+                self.base, self.recipe = made, standard_recipe(self.d, made)
+            return made
         table, counts = self.model.evidence_table(stats), self.model.count_table(stats)
         changed = {"table": table} if table is not None else {"counts": counts}
         return self.base._replace(scorer=self.base.scorer._replace(**changed))

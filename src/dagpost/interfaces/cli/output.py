@@ -33,6 +33,7 @@ OVERRIDES = {
     "noise": "--noise 0.1",
     "prior": "--prior erdos-renyi | scale-free | uniform",
     "method": "--method exact | dibs | …",
+    "missing": "--missing drop",
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "--kinds NAME=KIND",
     "missing": "--missing drop",
