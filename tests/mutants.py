@@ -22,6 +22,16 @@ ROOT = Path(__file__).parents[1]
 
 # (file, what is right, what is planted, tests that should notice)
 MUTANTS = [
+    ("models/rank_draws.py", "score += n * x", "score += (n - 3) * x", "models/test_copula.py"),
+    ("models/rank_draws.py", "below += 1.0 if", "below += 0.0 if", "models/test_copula.py"),
+    ("models/rank_draws.py", "gradient -= weights[j, c] * residual[c, r] / variance[c]", "pass", "models/test_copula.py"),
+    ("models/rank_draws.py", "if missing:\n", "if False:\n", "models/test_copula.py"),
+    ("models/copula.py", "theta.weights * scale[:, None] / scale", "theta.weights", "models/test_copula.py"),
+    ("models/cells.py", "if intervened[row, child]:", "if False:", "models/test_completion.py"),
+    ("models/cells.py", "total = shift[q, i]", "total = 0.0", "models/test_completion.py"),
+    ("models/cells.py", "total = mean[a] + normals[at + a]", "total = mean[a]", "models/test_completion.py"),
+    ("models/completion.py", "scaled = self.free[:, None, :] * (own / variance)", "scaled = np.ones_like(self.free)[:, None, :] * (own / variance)", "inference/mcmc/test_augmented.py"),
+    ("inference/mcmc/augmented.py", "        rescore_all(chain.ensemble, scoring)\n", "", "inference/mcmc/test_augmented.py"),
     ("models/counts.py", "table.size / combinations\n", "table.size\n", "models/test_bdeu.py"),
     ("models/counts.py", "combinations *= table.levels[parents[a]]", "combinations *= 2", "models/test_bdeu.py"),
     ("models/counts.py", "if free[u]:\n            totals", "if True:\n            totals", "models/test_bdeu.py"),

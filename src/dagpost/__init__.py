@@ -32,6 +32,7 @@ _HOMES = {
     "Additive": "models",
     "BDeu": "models",
     "BGe": "models",
+    "Copula": "models",
     "GaussianProcess": "models",
     "LinearGaussian": "models",
     "MlpGaussian": "models",
@@ -81,6 +82,7 @@ __all__ = [
     "Bootstrap",
     "Checkpoint",
     "Comparison",
+    "Copula",
     "Curve",
     "Dataset",
     "Dibs",
@@ -146,7 +148,7 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
-    from dagpost.models import Additive, BDeu, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
+    from dagpost.models import Additive, BDeu, BGe, Copula, GaussianProcess, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Curve, Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report

@@ -19,12 +19,14 @@ from jaxtyping import Float
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset, as_dataset
+from dagpost.data.missing import missing_problems
+from dagpost.data.values import columns_phrase, raise_problems
 from dagpost.errors import InputError, printable, whole_number
-from dagpost.inference.defaults import assume
+from dagpost.inference.defaults import assume, binary_columns
 from dagpost.inference.exact import ExactPosterior
 from dagpost.inference.fit import fit
 from dagpost.metrics import log_predictive_density
-from dagpost.models import BDeu, Model
+from dagpost.models import BDeu, Model, as_model
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
 
@@ -105,7 +107,8 @@ def compare(
         The table, as in `fit`.
     models
         Names or objects. Named models have the defaults of the command line: columns are standardised, noise is learnt.
-        By default "bge", "linear" and "additive", or for categories "bdeu" with four priors.
+        By default "bge", "linear" and "additive", or for categories "bdeu" with four priors. "copula" has no evidence
+        that could be compared.
     prior, method
         As in `fit`, for all models; by default "unknown-density" and "auto".
     folds
@@ -133,6 +136,7 @@ def compare(
     ['bge', 'linear']
     """
     table = as_dataset(data, interventions=interventions, kinds=kinds)
+    raise_problems(missing_problems(table, "a comparison of models"))
     if table.lags or options.get("lags") is not None or options.get("series") is not None:
         raise InputError("lags: models of time series cannot be compared yet: fit each of them with dp.fit(lags=1)")
     folds = whole_number("folds", folds, least=2)
@@ -142,6 +146,12 @@ def compare(
     if isinstance(models, str) or not chosen:
         raise InputError(f"models={models!r}: give a list of models")
     names = _names(chosen)
+    for model in chosen:
+        if as_model(model).latent:
+            raise InputError(
+                f"models: '{printable(as_model(model).name)}' sees ranks alone, so that its evidence and the density "
+                "of held-out rows cannot be compared with those of other models: leave it out"
+            )
     part = generator(key_from_seed(seed)).permutation(table.observations) % folds
     common = {"seed": seed, "progress": False, **options}
     if method != "exact":
@@ -168,7 +178,16 @@ def compare(
 
 def _models_for(table: Dataset) -> list[str | Model]:
     """Return the models for the kinds of columns of a table."""
-    return [*FOR_CATEGORIES] if assume(table).model.categorical else [*FOR_NUMBERS]
+    if all(levels or name in binary_columns(table) for name, levels in zip(table.names, table.levels)):
+        return [*FOR_CATEGORIES]
+    if table.is_categorical.any():
+        names = [name for name, is_category in zip(table.names, table.is_categorical) if is_category]
+        raise InputError(
+            f"{columns_phrase(names, 'holds categories', 'hold categories')} and other columns numbers: the one model "
+            "that takes both is 'copula', which sees ranks alone and has no evidence to compare; name models for one "
+            "kind, and leave the other out (--drop NAME)"
+        )
+    return [*FOR_NUMBERS]
 
 
 def _names(models: Sequence[str | Model]) -> list[str]:

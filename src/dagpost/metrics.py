@@ -11,7 +11,9 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dagpost._util.numerics import log_sum_exp
-from dagpost.data import as_dataset
+from dagpost.data import Dataset, as_dataset
+from dagpost.data.missing import missing_problems
+from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
@@ -19,6 +21,13 @@ from dagpost.inference.exact import ExactPosterior
 from dagpost.posterior import Posterior
 from dagpost.posterior.sample import aligned
 from dagpost.typing import Graph
+
+
+def _held_out(data: Any, post: Posterior) -> Dataset:
+    """Return held-out data, which must be complete, with the columns of the posterior."""
+    table = aligned(as_dataset(data), post)
+    raise_problems(missing_problems(table, "the density of held-out rows"))
+    return table
 
 
 def _true_graph(post: Posterior, truth: Any) -> Graph:
@@ -193,7 +202,7 @@ def negative_log_likelihood(post: Posterior, data: Any) -> float:
         if len(data) == 0:
             raise InputError("no data set to evaluate on")
         return float(np.mean([negative_log_likelihood(post, one) for one in data]))
-    data = aligned(as_dataset(data), post)
+    data = _held_out(data, post)
     used = np.flatnonzero(post.weights > 0)
     theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
     return -float(post.weights[used] @ post.model.log_likelihoods(post.graphs[used], theta, data))
@@ -218,12 +227,12 @@ def log_predictive_density(post: Posterior, data: Any) -> float:
     float
         Larger is better.
     """
-    raw = aligned(as_dataset(data), post)
+    raw = _held_out(data, post)
     scaling = post.scaling
     values = raw.values if scaling is None else (raw.values - scaling.mean) / scaling.scale
     held_out, used = replace(raw, values=values, names=post.names), np.flatnonzero(post.weights > 0)
     graphs, log_weights = post.graphs[used], np.log(post.weights[used])
-    if post.model.has_evidence and post.data is not None:
+    if post.model.has_evidence and post.data is not None and not post.data.is_missing.any():
         log_densities = post.model.log_predictive_of(graphs, post.data, held_out)
     else:
         theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)

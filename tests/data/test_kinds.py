@@ -103,7 +103,14 @@ def test_numbers_of_categories_keep_their_values():
         ({"smokr": "categorical"}, "kinds names 'smokr', not a column: did you mean 'smoker'"),
         ({"smoker": "categorial"}, "kind 'categorial' of column 'smoker': did you mean 'categorical'"),
         ({"dose": ["low", "high"]}, "column 'dose', row .* holds 'medium', none of its levels"),
-        ({"dose": ["low", "low"]}, "kinds of column 'dose': give one of continuous, categorical, or different levels"),
+        ({"dose": ["low", "low"]}, "kinds of column 'dose': give one of continuous, .*, different levels, or an order"),
+        ({"dose": "low<low"}, "kinds of column 'dose': give one of continuous, .*, different levels, or an order"),
+        ({"dose": "low<<high"}, "kinds of column 'dose': give one of continuous, .*, different levels, or an order"),
+        ({"dose": "low<high"}, "column 'dose', row .* holds 'medium', none of its levels"),
+        ({"dose": "ordinal"}, "column 'dose' is called ordinal and holds words: give its levels in their order"),
+        ({"dose": "binary"}, "column 'dose' is called binary and holds 3 different values: call it ordinal"),
+        ({"dose": "count"}, "column 'dose', row 1 holds .*, not a number"),
+        ({"dose": "ordinals"}, "kind 'ordinals' of column 'dose': did you mean 'ordinal'"),
         ({"dose": ["low"]}, "kinds of column 'dose': give at least two levels"),
         ({"dose": 3}, "kinds of column 'dose'"),
         ({"dose": "continuous"}, "column 'dose', row 1 holds .*, not a number"),
@@ -114,6 +121,47 @@ def test_numbers_of_categories_keep_their_values():
 def test_bad_kinds_are_named(kinds, message):
     with pytest.raises(InputError, match=message):
         as_dataset(FRAME, kinds=kinds)
+
+
+@pytest.mark.parametrize("cells", [[0.5, 1.0, 2.0], [-1.0, 0.0, 3.0]])
+def test_what_is_no_count_is_named(cells):
+    frame = pd.DataFrame({"visits": cells, "other": [1.0, 2.0, 4.0]})
+    with pytest.raises(InputError, match=r"column 'visits', row 1 holds .*, no count: give whole numbers from 0 on"):
+        dp.Dataset(frame, kinds={"visits": "count"})
+    with pytest.raises(InputError, match=r"column 'visits', row 1 holds .*, no count"):
+        dp.Dataset(frame).with_kinds({"visits": "count"})
+
+
+def test_ordinal_count_and_binary_columns(tmp_path):
+    """Kinds that users name, in a dictionary, in a file and afterwards; and kinds that a frame says by itself."""
+    wanted = {"dose": "low<medium<high", "smoker": "binary", "group": "count", "age": "ordinal"}
+    kinds = ("ordinal", "binary", "ordinal", "count")
+    path = tmp_path / "kinds.toml"
+    path.write_text("\n".join(f'{name} = "{kind}"' for name, kind in wanted.items()))
+    for data in (dp.Dataset(FRAME, kinds=wanted), dp.Dataset(FRAME).with_kinds(wanted), as_dataset(FRAME, kinds=path)):
+        assert data.kinds == kinds and data.is_categorical.tolist() == [True, True, True, False]
+        assert data.levels[2] == ("low", "medium", "high") and data.levels[1] == ("no", "yes")
+        assert [int(level) for level in data.levels[0]] == sorted(FRAME.age.unique())
+        np.testing.assert_array_equal(data.values[:, 2], FRAME.dose.map({"low": 0, "medium": 1, "high": 2}))
+        assert data.columns(["group", "dose"]).kinds == ("count", "ordinal")
+        assert data.rows(slice(0, 9)).kinds == kinds and data.with_kinds({"dose": "ordinal"}) is data
+        assert data.column_lines()[2] == "'dose': ordinal, 3 levels ('low', 'medium', 'high', in this order)"
+        assert data.column_lines()[3].startswith("'group': count, 0 to ")
+    ordered = FRAME.astype({"dose": pd.CategoricalDtype(["low", "medium", "high"], ordered=True)})
+    assert dp.Dataset(ordered).kinds[2] == "ordinal" and dp.Dataset(ordered).levels[2] == ("low", "medium", "high")
+    assert dp.Dataset(ordered, kinds={"dose": "categorical"}).kinds[2] == "categorical"
+
+
+def test_clear_counts_alone_are_taken_as_counts():
+    rng = np.random.default_rng(1)
+    columns = {
+        "poisson": rng.poisson(2.0, size=200), "codes": rng.integers(0, 3, size=200),
+        "score": rng.binomial(10, 0.5, size=200), "age": rng.integers(20, 80, size=200), "size": rng.normal(size=200),
+    }  # fmt: skip
+    data = dp.Dataset(pd.DataFrame(columns))
+    assert data.kinds == ("count", *["continuous"] * 4)
+    assert data.standardised().kinds == data.kinds and data.standardised().raw().kinds == data.kinds
+    assert dp.Dataset(pd.DataFrame(columns), kinds={"poisson": "continuous"}).kinds[0] == "continuous"
 
 
 def test_bad_files_of_kinds_are_named(tmp_path):
@@ -166,9 +214,9 @@ def test_missing_cells_can_be_kept_and_models_refuse_them():
     assert data.rows(slice(4, 9)).is_missing.sum() == 0
     assert data.frame().isna().to_numpy().sum() == 3
     with pytest.raises(
-        InputError, match=r"2 problems: .*'smoker', 'dose' hold categories.*; .*'bge' needs all of them"
+        InputError, match=r"2 problems: .*'smoker', 'dose' hold categories.*; .*'gp' needs all of them.*\"bge\""
     ):
-        dp.fit(data, "bge")
+        dp.fit(data, "gp")
     with pytest.raises(InputError, match="column 'age' is empty"):
         as_dataset(holes.assign(age=np.nan), missing="keep")
 
@@ -178,7 +226,7 @@ def test_models_for_numbers_refuse_categories_by_name():
         message = f"columns 'smoker', 'dose' hold categories, and the model '{model}' takes numbers alone"
         with pytest.raises(InputError, match=message):
             dp.fit(FRAME, model)
-    with pytest.raises(InputError, match=r"column 'smoker' has categories .* cannot be standardised"):
+    with pytest.raises(InputError, match=r"column 'smoker' has categories: it cannot be standardised"):
         dp.Dataset(FRAME).standardised()
     assert kind_problems(dp.Dataset(FRAME), "own", categories=True) == []
 

@@ -71,11 +71,11 @@ def test_zeros_and_ones_are_categories_among_categories():
     assert assume(dp.Dataset(only.data.values), "bge").model == dp.BGe()  # a named model is taken as it is
 
 
-def test_numbers_beside_categories_are_refused_by_name():
+def test_numbers_beside_categories_without_an_order_are_refused_by_name():
     frame = categories(c=np.linspace(0, 1, 60), d=np.arange(60) % 2)
     for run in (lambda: assume(dp.Dataset(frame)), lambda: dp.fit(frame), lambda: dp.StructureLearner().fit(frame)):
         with pytest.raises(
-            InputError, match=r"columns 'a', 'b' hold categories and column 'c' numbers, and no model"
+            InputError, match=r"column 'b' holds categories without an order and column 'c' numbers, and no model"
         ) as e:
             run()
         assert "--kinds NAME=categorical" in str(e.value) and "'d'" not in str(e.value)

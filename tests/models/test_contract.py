@@ -159,6 +159,10 @@ def test_evidence_agrees_with_the_score_where_there_are_no_parameters(model):
 
 def test_likelihood_has_no_parameter_prior(model):
     theta = theta_of(model)
+    if model.latent:
+        with pytest.raises(InputError, match="the model 'copula' sees ranks alone, so that rows have no density"):
+            model.log_likelihood(GRAPH, theta, data_for(model))
+        return
     likelihood = model.log_likelihood(GRAPH, theta, data_for(model))
     empty = model.log_likelihood(GRAPH, theta, data_for(model, np.zeros((0, D))))
     assert empty == pytest.approx(0, abs=1e-9)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dagpost.data.dataset import Dataset
+from dagpost.data.missing import completed
 from dagpost.data.values import (
     CURE_MISSING,
     DEPENDENT,
@@ -35,8 +36,8 @@ all digits to the offset."""
 
 
 CURE_CATEGORIES = (
-    "use --model bdeu if all columns are categorical, leave them out (--drop NAME), or recode them as numbers and call "
-    "them continuous (--kinds NAME=continuous)"
+    "use --model bdeu if all columns are categorical, --model copula if they have two levels or an order, leave them "
+    "out (--drop NAME), or recode them as numbers and call them continuous (--kinds NAME=continuous)"
 )
 
 
@@ -70,6 +71,35 @@ def constant_problems(data: Dataset) -> list[str]:
     constant = constant_columns(data.values, ~data.intervened)
     first = np.nan_to_num(data.values[(~data.intervened & ~data.is_missing).argmax(axis=0), np.arange(data.nodes)])
     return describe_constant(first, data.names, constant, data.levels)
+
+
+def check_ranks(data: Dataset) -> Dataset:
+    """Check that the data are suitable for a model that uses their ranks alone, whatever their units.
+
+    Columns of numbers with the same ranks are a problem, those with levels a warning.
+
+    Parameters
+    ----------
+    data
+        Data to check.
+
+    Returns
+    -------
+    Dataset
+        The same data.
+    """
+    problems = constant_problems(data) if data.observations > 1 else []
+    ranks = np.full(data.values.shape, np.nan)
+    for j, column in enumerate(data.values.T):
+        known = ~np.isnan(column)
+        ranks[known, j] = np.unique(column[known], return_inverse=True)[1].reshape(-1)
+    numbers = np.flatnonzero(~data.is_categorical & (np.nanmax(ranks, axis=0, initial=0.0) > 0))
+    for one in duplicate_columns(ranks[:, numbers]):
+        first, second = (printable(data.names[numbers[j]]) for j in (one.original, one.column))
+        problems.append(f"columns '{first}' and '{second}' have the same ranks, up or down: drop one of them")
+    raise_problems(problems)
+    check_for_inference(completed(data, ranks))
+    return data
 
 
 def check_for_inference(data: Dataset) -> Dataset:
@@ -116,7 +146,7 @@ def check_for_inference(data: Dataset) -> Dataset:
 def _too_large(data: Dataset) -> dict[int, str]:
     """Return the columns whose sum of squares would overflow, with a description each."""
     limit = np.sqrt(np.finfo(np.float64).max / max(data.observations, 1)) / 4
-    largest = np.abs(data.values).max(axis=0)
+    largest = np.nanmax(np.abs(data.values), axis=0)
     return {
         j: f"column '{printable(data.names[j])}' reaches {value:.1e}, whose square overflows: rescale the column"
         for j, value in enumerate(largest)
@@ -126,7 +156,7 @@ def _too_large(data: Dataset) -> dict[int, str]:
 
 def _without_variation(data: Dataset, skipped: Mapping[int, str]) -> tuple[set[int], list[str]]:
     """Return the columns that are (nearly) constant where they are not intervened on, and a description of them."""
-    free = ~data.intervened
+    free = ~data.intervened & ~data.is_missing
     constant = [j for j in constant_columns(data.values, free) if j not in skipped]
     value = data.values[free.argmax(axis=0), np.arange(data.nodes)]
     problems = describe_constant(value, data.names, constant, data.levels)
@@ -163,7 +193,7 @@ def _variation_problem(values: np.ndarray, shown: str) -> str | None:
 
 def _warn_of_scales(data: Dataset) -> None:
     """Warn of columns with very different scales."""
-    free = ~data.intervened
+    free = ~data.intervened & ~data.is_missing
     if data.is_categorical.all():
         return
     deviations = np.array([data.values[free[:, j], j].std() for j in range(data.nodes)])
@@ -181,11 +211,12 @@ def _warn_of_scales(data: Dataset) -> None:
 def _dependence(data: Dataset, usable: Sequence[int]) -> list[str]:
     """Return the problems of usable columns that are copies or linear combinations of others."""
     names, values = [data.names[j] for j in usable], data.values[:, usable]
-    duplicates = duplicate_columns(values)
+    duplicates = duplicate_columns(values) if len(values) > data.nodes else []
     problems = describe_duplicates(names, duplicates)
     copies = {one.column for one in duplicates}
     left = [j for j in range(len(usable)) if j not in copies]
-    if data.observations <= data.nodes or len(left) < 2:
+    values = values[~np.isnan(values).any(axis=1)]
+    if len(values) <= data.nodes or len(left) < 2:
         return problems  # with so few rows always dependent; the caller warns
     centred = values[:, left] - values[:, left].mean(axis=0)
     scaled = centred / np.sqrt((centred**2).sum(axis=0))

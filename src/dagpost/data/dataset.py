@@ -16,18 +16,18 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.kinds import (
-    CATEGORICAL,
-    CONTINUOUS,
     Levels,
+    describe_column,
     frame_columns,
-    level_name,
+    in_kind,
+    kinds_of,
     numbers_of,
     parse_kinds,
     recode,
 )
 from dagpost.data.slices import PAST, past_columns, pooled_scaling, variables_of
 from dagpost.data.targets import intervention_mask
-from dagpost.data.values import as_matrix, list_names, raise_problems, value_problems
+from dagpost.data.values import as_matrix, raise_problems, value_problems
 from dagpost.errors import InputError, printable
 from dagpost.typing import Mask
 
@@ -117,9 +117,10 @@ class Dataset:
         What reading the table found out or left out, one line each, such as "separated by semicolons". `dagpost.fit`
         records them under the assumption "table"; they are not part of the fingerprint.
     kinds
-        "continuous" or "categorical" by name of column, where it is not what the cells say (numbers are continuous,
-        words are categorical); a list of levels stands for a categorical column with these, in this order. Stored as
-        one kind for each column.
+        "continuous", "count", "categorical", "ordinal" or "binary" by name of column, where it is not what the cells
+        say (numbers are continuous, or counts where they clearly are; words are categorical, and pandas categoricals
+        with an order ordinal); a list of levels stands for a categorical column with these, and "low<mid<high" for an
+        ordinal one. Stored as one kind for each column.
     levels
         Names of the categories of each column, () for a continuous one. Given, they say that `values` are codes.
     missing
@@ -155,16 +156,18 @@ class Dataset:
         if d == 0:
             raise InputError("the table has no columns")
         names = _as_texts(names or [f"x{j}" for j in range(d)], d)
-        levels, faults = tuple(tuple(one) for one in self.levels) or ((),) * d, {}
+        levels, faults, kinds = tuple(tuple(one) for one in self.levels) or ((),) * d, {}, (None,) * d
+        if self.levels and isinstance(self.kinds, tuple) and len(self.kinds) == d:
+            kinds = self.kinds
         wanted = {} if self.levels else parse_kinds(self._kinds_by_name(names), names)
         if isinstance(table, pd.DataFrame) or wanted:
             table = table if isinstance(table, pd.DataFrame) else pd.DataFrame(table)
             places = {names.index(name): kind for name, kind in wanted.items()}
-            table, faults, levels = frame_columns(table, places)
+            table, faults, levels, kinds = frame_columns(table, places)
         keep = self.missing == "keep"
         raise_problems(_name_problems(names) + value_problems(table, names, faults, levels, keep))
         intervened = intervention_mask(self.intervened, table.shape, names)
-        kinds = tuple(CATEGORICAL if one else CONTINUOUS for one in levels)
+        kinds = kinds_of(table, levels, kinds)
         checked = {
             "values": table, "names": names, "intervened": intervened, "notes": tuple(self.notes), "kinds": kinds,
             "levels": levels,
@@ -215,8 +218,8 @@ class Dataset:
 
     @cached_property
     def is_categorical(self) -> np.ndarray:
-        """Whether each column is categorical."""
-        return np.array([kind == CATEGORICAL for kind in self.kinds])
+        """Whether each column has levels: categorical, ordinal and binary ones."""
+        return np.array([bool(levels) for levels in self.levels])
 
     @cached_property
     def is_missing(self) -> np.ndarray:
@@ -229,16 +232,8 @@ class Dataset:
         >>> Dataset([[1.5, "no"], [2.0, "yes"], [4.0, "no"]], names=["dose", "smoker"]).column_lines()
         ["'dose': continuous, 1.5 to 4", "'smoker': categorical, 2 levels ('no', 'yes')"]
         """
-        lines = []
-        for name, column, levels, missing in zip(self.names, self.raw().values.T, self.levels, self.is_missing.T):
-            if levels:
-                what = f"categorical, {len(levels)} level{'s' * (len(levels) > 1)} ({list_names(levels, shown=5)})"
-            else:
-                known = column[~missing]
-                what = "continuous" + (f", {known.min():.4g} to {known.max():.4g}" if len(known) else "")
-            count = int(missing.sum())
-            lines.append(f"'{printable(name)}': {what}" + (f", {count} missing" if count else ""))
-        return lines
+        columns = zip(self.names, self.raw().values.T, self.levels, self.kinds)
+        return [f"'{printable(name)}': {describe_column(*column)}" for name, *column in columns]
 
     def with_kinds(self, kinds: Any) -> Dataset:
         """Return the same data with columns of other kinds.
@@ -248,24 +243,19 @@ class Dataset:
         kinds
             As in `Dataset`, or the path of a TOML file.
         """
-        values, levels = self.raw().values.copy(), list(self.levels)
+        values, levels, own = self.raw().values.copy(), list(self.levels), list(self.kinds)
         wanted = parse_kinds(kinds, self.names)
         if self.lags:  # a column and its past are of one kind and have the same levels
             wanted = {n: wanted[s] for n in self.names for s in (n, n.removesuffix(PAST)) if s in wanted}
         for j, name in enumerate(self.names):
-            if name not in wanted:
-                continue
-            if wanted[name] == CONTINUOUS:
-                values[:, j] = numbers_of(values[:, j], levels[j], name) if levels[j] else values[:, j]
-                levels[j] = ()
-            elif not (wanted[name] == CATEGORICAL and levels[j]):
-                own = levels[j] or tuple(level_name(value) for value in self._distinct(j))
-                new = own if isinstance(wanted[name], str) else tuple(level_name(level) for level in wanted[name])
-                values[:, j] = recode(values[:, j], levels[j], new, name)
-                levels[j] = new
+            if name in wanted:
+                distinct = self._distinct(j)
+                values[:, j], levels[j], own[j] = in_kind(values[:, j], levels[j], own[j], wanted[name], distinct, name)
         if self.scaling is not None and tuple(levels) != self.levels:
             raise InputError("the data are standardised: say kinds of columns before standardising")
-        return self if tuple(levels) == self.levels else replace(self, values=values, levels=tuple(levels))
+        if tuple(levels) == self.levels:
+            return self if tuple(own) == self.kinds else replace(self, kinds=tuple(own))
+        return replace(self, values=values, levels=tuple(levels), kinds=tuple(own))
 
     def _distinct(self, j: int) -> np.ndarray:
         """Return the distinct values of a column, in both slices where there are two."""
@@ -302,22 +292,20 @@ class Dataset:
         return replace(self, values=np.round(self.values * 2.0**24) / 2.0**24)
 
     def standardised(self) -> Dataset:
-        """Return the data with every column at mean 0 and standard deviation 1; recorded in `scaling`.
+        """Return the data with every column at mean 0 and standard deviation 1, of its observed cells; see `scaling`.
 
         A column and its past (`lags`) share mean and scale, those of their values together.
         """
         if self.observations == 0:
             raise InputError("the table has no rows: it cannot be standardised")
-        if self.is_categorical.any() or self.is_missing.any():
-            culprit = self.names[int((self.is_categorical | self.is_missing.any(axis=0)).argmax())]
-            raise InputError(
-                f"column '{printable(culprit)}' has categories or missing cells: it cannot be standardised"
-            )
-        mean = self.values.mean(axis=0)
-        scale = self.values.std(axis=0)
+        if self.is_categorical.any():
+            culprit = self.names[int(self.is_categorical.argmax())]
+            raise InputError(f"column '{printable(culprit)}' has categories: it cannot be standardised")
+        mean = np.nanmean(self.values, axis=0)
+        scale = np.nanstd(self.values, axis=0)
         if self.lags:
             mean, scale = pooled_scaling(self.values, self.names)
-        for name, s, largest in zip(self.names, scale, np.abs(self.values).max(axis=0, initial=0.0)):
+        for name, s, largest in zip(self.names, scale, np.nanmax(np.abs(self.values), axis=0)):
             if not s > 1e-12 * largest:
                 raise InputError(f"column '{printable(name)}' is constant: it cannot be standardised, drop it")
         if self.scaling is not None:
@@ -354,7 +342,7 @@ class Dataset:
         scaling = None if self.scaling is None else Scaling(self.scaling.mean[order], self.scaling.scale[order])
         return replace(
             self, values=self.values[:, order], names=tuple(names), intervened=self.intervened[:, order],
-            scaling=scaling, levels=tuple(self.levels[j] for j in order),
+            scaling=scaling, levels=tuple(self.levels[j] for j in order), kinds=tuple(self.kinds[j] for j in order),
             lags=self.lags if past_columns(names).any() else 0,
         )  # fmt: skip
 

@@ -1,8 +1,9 @@
-"""Kinds of columns: numbers are continuous, words are categories, unless the user says otherwise.
+"""Kinds of columns: numbers are continuous or counts, words are categories, unless the user says otherwise.
 
 A categorical column is stored as codes 0, 1, … of its levels (the names of its categories) in alphabetical order, in
-that of a pandas categorical, or in the order that the user gives. Texts that look like measurements or dates, and
-columns with nearly as many texts as rows, are not taken as categories unless the user says so.
+that of a pandas categorical, or in the order that the user gives; an ordinal one has levels whose order means
+something, and a binary one has two. Texts that look like measurements or dates, and columns with nearly as many texts
+as rows, are not taken as categories unless the user says so.
 """
 
 from __future__ import annotations
@@ -18,11 +19,22 @@ import numpy as np
 import pandas as pd
 
 from dagpost._util.files import existing_file
-from dagpost.data.values import MEASUREMENT, Fault, is_missing, is_number, numeric_column
+from dagpost.data.values import (
+    MEASUREMENT,
+    Fault,
+    is_missing,
+    is_number,
+    list_names,
+    numeric_column,
+    raise_problems,
+    value_problems,
+)
 from dagpost.errors import InputError, nearest, printable
 
-CONTINUOUS, CATEGORICAL = "continuous", "categorical"
-KINDS = (CONTINUOUS, CATEGORICAL)
+CONTINUOUS, CATEGORICAL, ORDINAL, COUNT, BINARY = "continuous", "categorical", "ordinal", "count", "binary"
+KINDS = (CONTINUOUS, CATEGORICAL, ORDINAL, COUNT, BINARY)
+WITH_LEVELS = (CATEGORICAL, ORDINAL, BINARY)
+"""Kinds whose values are codes of levels."""
 
 Levels = tuple[str, ...]
 """Names of the categories of one column; empty for a continuous one."""
@@ -39,15 +51,26 @@ DATE = re.compile(
 )
 """Texts that mean a date or a time of day."""
 
-Wanted = str | Sequence[Any]
-"""What the user says of a column: its kind, or the levels of a categorical one in their order."""
+CLEARLY_COUNTS = (20, 5, 0.5)
+"""Fewest rows, different values and skewness of whole numbers from 0 on that are taken as counts."""
+
+ORDER = "<"
+"""Between the levels of an ordinal column in their order: "low<mid<high"."""
+
+
+class Wanted(NamedTuple):
+    """What the user says of a column: its kind, and where it has any its levels in their order."""
+
+    kind: str
+    levels: Levels | None = None
 
 
 class ColumnValues(NamedTuple):
-    """A column as numbers: values or codes, NaN where missing, and its levels."""
+    """A column as numbers: values or codes, NaN where missing, its levels, and its kind where that is known."""
 
     values: np.ndarray
     levels: Levels = ()
+    kind: str | None = None
 
 
 def parse_kinds(kinds: Any, names: Sequence[str], ignored: Sequence[str] = ()) -> dict[str, Wanted]:
@@ -77,20 +100,30 @@ def parse_kinds(kinds: Any, names: Sequence[str], ignored: Sequence[str] = ()) -
 
 
 def _checked(name: str, wanted: Any) -> Wanted:
-    """Return a kind or a list of at least two different levels, or raise an error that names the column."""
+    """Return a kind with at least two different levels if any are given, or raise an error that names the column."""
+    if isinstance(wanted, Wanted):
+        return wanted
+    kind = CATEGORICAL
+    if isinstance(wanted, str) and ORDER in wanted:
+        kind, wanted = ORDINAL, wanted.split(ORDER)
     if isinstance(wanted, str):
         if wanted not in KINDS:
             raise InputError(f"kind '{printable(wanted)}' of column '{printable(name)}': {nearest(wanted, KINDS)}")
-        return wanted
-    if not isinstance(wanted, Sequence) or len({level_name(level) for level in wanted}) != len(wanted):
-        raise InputError(f"kinds of column '{printable(name)}': give one of {', '.join(KINDS)}, or different levels")
-    if len(wanted) < 2:
+        return Wanted(wanted)
+    levels = tuple(level_name(level) for level in wanted) if isinstance(wanted, Sequence) else ()
+    if not isinstance(wanted, Sequence) or len(set(levels)) != len(levels) or "" in levels:
+        raise InputError(
+            f"kinds of column '{printable(name)}': give one of {', '.join(KINDS)}, different levels, or an order such "
+            "as 'low<mid<high'"
+        )
+    if len(levels) < 2:
         raise InputError(f"kinds of column '{printable(name)}': give at least two levels")
-    return list(wanted)
+    return Wanted(kind, levels)
 
 
 def read_kinds(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the kinds in a TOML file: `smoker = "categorical"`, or levels in order, `dose = ["low", "high"]`."""
+    """Return the kinds in a TOML file: `smoker = "categorical"`, levels, `group = ["a", "b"]`, or levels in an order
+    that means something, `dose = "low<mid<high"`."""
     file, shown = existing_file(path, "file of kinds", ".toml")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
@@ -111,8 +144,8 @@ def level_name(value: Any) -> str:
 
 def frame_columns(
     frame: pd.DataFrame, wanted: Mapping[int, Wanted]
-) -> tuple[np.ndarray, dict[int, Fault], tuple[Levels, ...]]:
-    """Return the values of a frame as float64, the faults by column, and the levels of every column.
+) -> tuple[np.ndarray, dict[int, Fault], tuple[Levels, ...], tuple[str | None, ...]]:
+    """Return the values of a frame as float64, the faults by column, and levels and kind of every column.
 
     Parameters
     ----------
@@ -121,27 +154,86 @@ def frame_columns(
     wanted
         What the user says of columns, by index.
     """
-    out, faults, levels = np.full(frame.shape, np.nan), {}, []
+    out, faults, columns = np.full(frame.shape, np.nan), {}, []
     for j in range(frame.shape[1]):
         found = column_values(frame.iloc[:, j], wanted.get(j))
         if isinstance(found, Fault):
             faults[j] = found
             found = ColumnValues(out[:, j])
         out[:, j] = found.values
-        levels.append(found.levels)
-    return out, faults, tuple(levels)
+        columns.append(found)
+    return out, faults, tuple(one.levels for one in columns), tuple(one.kind for one in columns)
+
+
+def kinds_of(values: np.ndarray, levels: Sequence[Levels], given: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the kind of every column.
+
+    Parameters
+    ----------
+    values
+        Numbers and codes.
+    levels
+        Levels of every column, () where it has none.
+    given
+        Kind of every column where it is known, else None.
+    """
+    out = []
+    for column, own, kind in zip(values.T, levels, given):
+        if own:
+            out.append(kind if kind in WITH_LEVELS else CATEGORICAL)
+        elif kind in (CONTINUOUS, COUNT):
+            out.append(kind)
+        else:
+            out.append(COUNT if clearly_counts(column) else CONTINUOUS)
+    return tuple(out)
+
+
+def clearly_counts(column: np.ndarray) -> bool:
+    """Return whether numbers are clearly counts: whole, from 0 on, of several values, and skewed to the right.
+
+    >>> clearly_counts(np.array([0.0] * 9 + [1] * 7 + [2] * 4 + [3] * 2 + [4, 7])), clearly_counts(np.arange(24.0))
+    (True, False)
+    """
+    known = column[~np.isnan(column)]
+    rows, different, skewness = CLEARLY_COUNTS
+    if len(known) < rows or known.min() != 0 or (known % 1 != 0).any() or len(np.unique(known)) < different:
+        return False
+    deviation = known - known.mean()
+    return bool((deviation**3).mean() > skewness * (deviation**2).mean() ** 1.5)
+
+
+def describe_column(values: np.ndarray, levels: Levels, kind: str) -> str:
+    """Return the kind of a column, its range or levels, and how many cells are missing.
+
+    Parameters
+    ----------
+    values
+        Numbers in their units, or codes.
+    levels, kind
+        Levels and kind of the column.
+    """
+    known = values[~np.isnan(values)]
+    what = kind
+    if levels:
+        shown = list_names(levels, shown=5)
+        what += f", {len(levels)} level{'s' * (len(levels) > 1)} ({shown}{', in this order' * (kind == ORDINAL)})"
+    elif len(known):
+        what += f", {known.min():.4g} to {known.max():.4g}"
+    return what + (f", {len(values) - len(known)} missing" if len(known) < len(values) else "")
 
 
 def column_values(column: pd.Series, wanted: Wanted | None) -> ColumnValues | Fault:
     """Return a column as numbers or codes, or its fault."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    if wanted == CONTINUOUS:
+    if wanted is not None and wanted.kind in (CONTINUOUS, COUNT):
         found = numeric_column(_as_numbers(column.astype(object)) if is_category else column)
-        return found if isinstance(found, Fault) else ColumnValues(found)
+        return found if isinstance(found, Fault) else _numbers(found, wanted.kind)
     if wanted is not None:
-        return categories(column, None if isinstance(wanted, str) else [level_name(level) for level in wanted])
+        found = categories(column, wanted.levels)
+        return found if isinstance(found, Fault) else _of_kind(found, wanted, _is_ordered(column))
     if is_category:
-        return categories(column)
+        found = categories(column)
+        return found._replace(kind=ORDINAL) if isinstance(found, ColumnValues) and _is_ordered(column) else found
     found = numeric_column(column)
     if not isinstance(found, Fault):
         return ColumnValues(found)
@@ -163,6 +255,29 @@ def column_values(column: pd.Series, wanted: Wanted | None) -> ColumnValues | Fa
     if different > max(2, min(MOST_LEVELS, len(texts) // 2)):
         return Fault("many", found.row, found.cell, different)
     return categories(column)
+
+
+def _is_ordered(column: pd.Series) -> bool:
+    """Return whether a column is a pandas categorical with an order."""
+    return isinstance(column.dtype, pd.CategoricalDtype) and bool(column.cat.ordered)
+
+
+def _numbers(values: np.ndarray, kind: str) -> ColumnValues | Fault:
+    """Return a column of numbers of this kind; negative and broken ones are no counts."""
+    bad = (values < 0) | (values % 1 > 0)
+    if kind == COUNT and bad.any():
+        return Fault("count", int(bad.argmax()), values[bad.argmax()])
+    return ColumnValues(values, kind=kind)
+
+
+def _of_kind(found: ColumnValues, wanted: Wanted, is_ordered: bool) -> ColumnValues | Fault:
+    """Return a column of levels as one of the kind wanted, or its fault: words without an order, or not two levels."""
+    if wanted.kind == BINARY and len(found.levels) != 2:
+        return Fault("binary", rows=len(found.levels))
+    ordered = wanted.levels is not None or is_ordered or len(found.levels) == 2
+    if wanted.kind == ORDINAL and not ordered and not all(is_number(level) for level in found.levels):
+        return Fault("order")
+    return found._replace(kind=wanted.kind)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
@@ -221,6 +336,35 @@ def recode(values: np.ndarray, own: Levels, levels: Levels, name: str) -> np.nda
                     f"levels: {known}"
                 )
             out[row] = code[text]
+    return out
+
+
+def in_kind(
+    values: np.ndarray, own: Levels, kind: str, wanted: Wanted, distinct: np.ndarray, name: str
+) -> ColumnValues:
+    """Return a column in another kind, or raise an error that names it.
+
+    Parameters
+    ----------
+    values, own, kind
+        Numbers or codes of a column, its levels and its kind.
+    wanted
+        The kind and the levels that it is to have.
+    distinct
+        Its different values, where it has no levels.
+    name
+        Its name.
+    """
+    if wanted.kind in (CONTINUOUS, COUNT):
+        out = _numbers(numbers_of(values, own, name) if own else values, wanted.kind)
+    elif wanted.levels is None:
+        levels = own or tuple(level_name(value) for value in distinct)
+        out = _of_kind(ColumnValues(recode(values, own, levels, name), levels), wanted, kind == ORDINAL)
+    else:
+        out = ColumnValues(recode(values, own, wanted.levels, name), wanted.levels, wanted.kind)
+    if isinstance(out, Fault):
+        raise_problems(value_problems(np.zeros((0, 1)), [name], {0: out}))
+    assert isinstance(out, ColumnValues)
     return out
 
 

@@ -79,6 +79,7 @@ def lagged(
         scaling=None if scaling is None else Scaling(np.tile(scaling.mean, 2), np.tile(scaling.scale, 2)),
         notes=(*data.notes, *notes),
         levels=data.levels * 2,
+        kinds=data.kinds * 2,
         missing="error" if drop_missing else data.missing,
         lags=lags,
         series=series,

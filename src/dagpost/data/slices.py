@@ -41,9 +41,9 @@ def pooled_scaling(values: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray
     def average(of_columns: np.ndarray) -> np.ndarray:
         return (np.bincount(group, weights=of_columns) / columns)[group]
 
-    mean = average(values.mean(axis=0))
+    mean = average(np.nanmean(values, axis=0))
     # E (x - m)^2 over both slices is the average of those over each of them
-    return mean, np.sqrt(average(((values - mean) ** 2).mean(axis=0)))
+    return mean, np.sqrt(average(np.nanmean((values - mean) ** 2, axis=0)))
 
 
 def check_lags(lags: Any) -> int:

@@ -198,6 +198,7 @@ def read_conditions(
         tables[0].names,
         np.concatenate([table.intervened for table in tables]),
         notes=tuple(notes),
+        kinds=tables[0].kinds if len({table.kinds for table in tables}) == 1 else None,
         levels=levels,
         missing=tables[0].missing,
     )

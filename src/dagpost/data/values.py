@@ -27,11 +27,15 @@ MEASUREMENT = re.compile(r"[<>~≤≥=\s]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+
 """Texts that mean a number, such as "1.234,5", "<0.1" and "12 mg": a column with any of them names neither rows nor
 categories."""
 
-CURE_MISSING = 'drop such rows with --missing drop (missing="drop" in Python), or fill them in'
+CURE_MISSING = (
+    'drop such rows with --missing drop (missing="drop" in Python), or keep them (--missing keep, missing="keep"): '
+    'method "auto" draws such cells with the models "bge", "linear" and "bdeu"'
+)
 CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
     'recode, leave out (--drop NAME), or call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"})'
 )
+CURE_ORDER = 'give its levels in their order (--kinds \'NAME=low<mid<high\', kinds={"NAME": "low<mid<high"})'
 CURE_DATES = "turn into numbers, such as days since the first, or leave out (--drop NAME)"
 CURE_CONSTANT = "leave out with --drop constant, or check the file"
 CURE_DUPLICATE = "drop one of them, or use --drop duplicate"
@@ -98,7 +102,11 @@ def constant_columns(values: np.ndarray, free: np.ndarray | None = None) -> list
 
 
 def duplicate_columns(values: np.ndarray) -> list[Duplicate]:
-    """Return the columns that repeat an earlier one, equal or up to scale and offset; constant ones must be absent."""
+    """Return the columns that repeat an earlier one in complete rows, equal or up to scale and offset; constant ones
+    must be absent."""
+    values = values[~np.isnan(values).any(axis=1)]
+    if len(values) < 2:
+        return []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         centred = values - values.mean(axis=0)
         scaled = centred / np.sqrt((centred**2).sum(axis=0))
@@ -174,6 +182,9 @@ DESCRIPTIONS = {
     "categories": ("holds categories", "hold categories", CURE_COLUMN),
     "level": ("", "hold texts that are none of their levels", "correct the list of levels, or the cells"),
     "many": ("", "hold many different texts", CURE_TEXT),
+    "order": ("is called ordinal and holds words", "are called ordinal and hold words", CURE_ORDER),
+    "count": ("", "hold numbers that are no counts", "give whole numbers from 0 on, or call it continuous"),
+    "binary": ("", "are called binary without two different values", "call it ordinal, count or categorical"),
     "large": ("holds a number too large for a float", "hold numbers too large for a float", "rescale"),
     "decimal": (
         "",
@@ -189,7 +200,8 @@ DESCRIPTIONS = {
 
 
 CELL_FAULTS = {
-    "text": "not a number", "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many"
+    "text": "not a number", "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many",
+    "count": "no count",
 }  # fmt: skip
 """What is wrong with the offending cell, for faults that have one."""
 
@@ -300,6 +312,8 @@ def _describe(kind: str, names: Sequence[str], faults: Sequence[Fault]) -> str:
         elif len(faults) == 1:
             return f"column '{printable(names[0])}', row {row} holds {cell}, {CELL_FAULTS[kind]}: {cure}"
         plural += f" (the first: row {row}, {cell})"
+    elif kind == "binary":
+        singular = f"is called binary and holds {first.rows} different value{'s' * (first.rows != 1)}"
     elif kind == "missing":
         singular = f"has {first.rows} missing value{'s' * (first.rows > 1)}, the first in row {row}"
         plural += f" ({sum(fault.rows for fault in faults)} in all)"

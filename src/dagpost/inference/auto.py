@@ -19,7 +19,9 @@ import numpy as np
 
 from dagpost._util.clock import FOREVER, Clock
 from dagpost._util.numerics import generator, key_from_seed
+from dagpost._util.workers import current_workers
 from dagpost.data import Dataset
+from dagpost.data.missing import missing_assumption
 from dagpost.errors import InputError, nearest, printable, whole_number
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
@@ -27,12 +29,13 @@ from dagpost.inference.checkpoints.recorder import Sections
 from dagpost.inference.dibs import Dibs, default_settings, infer
 from dagpost.inference.exact import Exact
 from dagpost.inference.integration import additive_start, integrated, refine_numerically
+from dagpost.inference.mcmc.augmented import Augmented, augment
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
 from dagpost.models.integrated import LARGEST_ERROR, evidence_verdict
-from dagpost.posterior import Posterior, posterior_of_draws
-from dagpost.posterior.records import ChainDiagnostics, RunRecord, Sampling, Verdict
+from dagpost.posterior import Posterior, posterior_of_cells, posterior_of_draws
+from dagpost.posterior.records import ChainDiagnostics, ImputedCells, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Key
 
@@ -122,7 +125,41 @@ def auto(
     return replace(post, model=model)
 
 
-def _worst_edge(found: Refined, names: tuple[str, ...]) -> str:
+def auto_with_cells(problem: Problem, draws: int, start: Start | None, effort: Effort) -> Posterior:
+    """Return draws of graphs, parameters and unobserved cells: chains that alternate moves over graphs and cells."""
+    data, model, prior = problem.data, problem.model, problem.prior
+    start = start or "random"
+    if start not in ("random", "empty"):
+        raise InputError(f"start={start!r} cannot draw {problem.unobserved}: give 'random' or 'empty'")
+    if not prior.components(data.nodes):
+        raise InputError(
+            f"the prior {prior.name!r} does not decompose by column, which the chains that draw {problem.unobserved} "
+            "need: use another prior" + ("" if model.latent else ", or drop incomplete rows (missing='drop')")
+        )
+    if current_workers() is not None:
+        what = problem.unobserved
+        raise InputError(f"chains that draw {what} run in one process: leave `workers` and `cluster` out")
+    completion = model.completion(data)
+    assert completion is not None, "the model has accepted the table"
+    key_chains, key_start = jax.random.split(jax.random.fold_in(key_from_seed(problem.seed), 1))
+    graphs = starting_graphs(start, data, prior, key_start, problem.clock)
+    found = augment(
+        graphs, completion, model, prior, key_chains, draws=draws, effort=effort, clock=problem.clock,
+        progress=problem.progress, checkpoint=problem.checkpoint, callback=problem.callback,
+    )  # fmt: skip
+    record = RunRecord(
+        "auto",
+        Sampling(chain_lengths=found.chain_lengths),
+        ChainDiagnostics(**found.diagnostics._asdict(), **found.measured, start=start),
+        Verdict(found.diagnostics.verdict(_worst_edge(found, data.names)), found.diagnostics.trusted),
+        assumptions={"missing": missing_assumption(data)} if data.is_missing.any() else {},
+    )
+    rows, columns = np.nonzero(data.is_missing)
+    cells = ImputedCells(rows, columns, found.cells) if len(rows) else None
+    return posterior_of_cells(found.graphs, found.theta, data.names, model, prior, record, found.marginals, cells)
+
+
+def _worst_edge(found: Refined | Augmented, names: tuple[str, ...]) -> str:
     """Return the edge with the largest standard error."""
     errors = np.asarray(found.measured["edge_errors"])
     i, j = np.unravel_index(errors.argmax(), errors.shape)
@@ -186,7 +223,7 @@ class Auto(Method):
     evidence have it integrated numerically, and the verdict has the error of that, too. On few nodes (`EXACT_UP_TO`,
     `EXACT_SLOW_UP_TO`, `EXACT_NUMERICAL_UP_TO`) chains run if `precision`, `max_moves`, `ensembles`, `start` or
     an option of DiBS is set, if the run is watched (`every`), or if the time limit is too short for the exact
-    posterior.
+    posterior. Missing cells are drawn together with the graphs by chains without a ladder.
 
     Parameters
     ----------
@@ -213,6 +250,7 @@ class Auto(Method):
     """
 
     watchable: ClassVar[bool] = True
+    takes_missing: ClassVar[bool] = True
     spreads: ClassVar[bool] = True
 
     draws: int = 1000
@@ -274,10 +312,13 @@ class Auto(Method):
             return f"exact sum over all graphs of {d} columns, {duration}"
         if not self.samples_by_chains(problem):
             return self.dibs.plan(problem)
+        drawn = f" and {problem.unobserved}" if problem.unobserved else ""
         end = f"until every edge probability has a standard error of at most {self.effort().precision}"
         limit = problem.clock.limit
         evidence = "" if problem.model.has_evidence else ", on numerical evidence"
-        return f"chains over graphs{evidence}, {end}" + (f", or for {limit:.0f} s" if limit and limit < FOREVER else "")
+        return f"chains over graphs{drawn}{evidence}, {end}" + (
+            f", or for {limit:.0f} s" if limit and limit < FOREVER else ""
+        )
 
     def is_exact(self, problem: Problem) -> bool:
         """Return whether the exact posterior is the way: few nodes, and nothing asks for chains."""
@@ -287,6 +328,7 @@ class Auto(Method):
         return bool(
             d <= (most if model.has_evidence else EXACT_NUMERICAL_UP_TO)
             and prior.components(d)
+            and not problem.unobserved
             and of_chains == (None, None, Effort(), {}, None)
             and problem.clock.left > exact_seconds(d) * len(prior.components(d))
         )
@@ -295,6 +337,10 @@ class Auto(Method):
         if self.is_exact(problem):
             return draws_of_exact(problem, self.draws)
         changes = self.dibs.changes()
+        if problem.unobserved:
+            for name in changes:
+                raise InputError(f"{name} is an option of DiBS, which cannot draw {problem.unobserved}: leave it out")
+            return auto_with_cells(problem, self.draws, self.start, self.effort())
         return auto(
             problem.data, problem.model, problem.prior, particles=self.dibs.particles, draws=self.draws,
             seed=problem.seed, steps=changes.pop("steps", None), start=self.start, effort=self.effort(),

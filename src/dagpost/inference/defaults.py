@@ -8,7 +8,7 @@ In `dagpost.fit` a named model is the paper's: "linear" has known noise, and dat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,6 +16,8 @@ import numpy as np
 
 from dagpost.data import Dataset, check_for_inference
 from dagpost.data.checks import constant_problems
+from dagpost.data.kinds import BINARY, CATEGORICAL, COUNT, ORDINAL
+from dagpost.data.missing import missing_assumption
 from dagpost.data.values import columns_phrase, list_names, problems_error
 from dagpost.errors import DataWarning, InputError, nearest, positive, printable
 from dagpost.models import MODELS, Model, as_model
@@ -33,7 +35,8 @@ class Assumptions:
     model, prior, method
         As requested, or the defaults.
     messages
-        What each applied default means, by topic: "units", "model", "noise", "prior", "method", "rows", "columns".
+        What each applied default means, by topic: "units", "model", "noise", "prior", "method", "missing", "rows",
+        "columns".
     """
 
     data: Dataset
@@ -64,8 +67,8 @@ def assume(
     data
         The table.
     model, prior, method
-        Names or objects, as in `dagpost.fit`; by default "bge" for numbers and "bdeu" for categories,
-        "unknown-density" and "auto".
+        Names or objects, as in `dagpost.fit`; by default "bge" for continuous columns, "bdeu" for categories and
+        "copula" for columns of several kinds, counts and ordinal columns; "unknown-density" and "auto".
     noise
         Known noise variance of every node; None to learn it. Models that integrate their noise out take none.
     standardise
@@ -89,10 +92,10 @@ def assume(
     ('bge', True, 'auto')
     """
     messages: dict[str, str] = {}
-    built_model = _build_model(model or _model_for(data, noise), noise, dict(model_settings or {}))
-    binary = _binary_columns(data)
+    built_model = _build_model(model or _model_for(data, noise, method), noise, dict(model_settings or {}))
+    binary = binary_columns(data)
     data = built_model.accept(data)
-    if built_model.categorical:
+    if built_model.categorical or built_model.latent:
         standardise = False
     if standardise is None:
         standardise = data.scaling is None
@@ -100,7 +103,16 @@ def assume(
             messages["units"] = "every column standardised (mean 0, standard deviation 1)"
     if standardise:
         data = _standardise(data)
-    if model is None and built_model.categorical:
+    if built_model.latent:
+        messages["units"] = "none: the order of the values in each column is all that matters"
+    if model is None and built_model.latent:
+        messages["model"] = (
+            f"{_kinds_text(data)}: each column a monotone transform of a latent Gaussian one, with linear effects "
+            "among those; weights and noise variances integrated out (copula)"
+        )
+        if binary:
+            messages["columns"] = f"0 and 1 taken as two levels: {list_names(binary, shown=3)}"
+    elif model is None and built_model.categorical:
         messages["model"] = (
             "every column is categorical: a table of probabilities for each node, by the levels of its parents, with a "
             "Dirichlet prior, integrated out (bdeu)"
@@ -118,39 +130,84 @@ def assume(
     if prior is None:
         messages["prior"] = "all edges equally probable; how many there are is learnt (unknown-density)"
     if method is None:
-        messages["method"] = "auto: exact for few columns, chains over graphs for more"
+        messages["method"] = (
+            "auto: chains over graphs and latent columns"
+            if built_model.latent
+            else "auto: exact for few columns, chains over graphs for more"
+        )
+    if data.is_missing.any():
+        messages["missing"] = missing_assumption(data)
     if not data.intervened.any():
         messages["rows"] = "all observed, none from an intervention"
-    if not built_model.categorical:
+    if not built_model.categorical and not built_model.latent:
         messages |= _two_valued_columns(data)
     graph_prior = _build("prior", prior or "unknown-density", as_prior, dict(prior_settings or {}))
     return Assumptions(data, built_model, graph_prior, method or "auto", messages)
 
 
-def _model_for(data: Dataset, noise: float | None) -> str:
-    """Return the model for the kinds of columns that a table has; a table with numbers and categories is refused."""
-    binary = _binary_columns(data)
-    if not data.is_categorical.any() and (noise is not None or len(binary) < data.nodes):
-        return "bge" if noise is None else "linear"
-    numbers = [n for n, is_category in zip(data.names, data.is_categorical) if not is_category and n not in binary]
-    if not numbers:
-        return "bdeu"
-    categories = [name for name, is_category in zip(data.names, data.is_categorical) if is_category]
-    mixed = (
-        f"{columns_phrase(categories, 'holds categories', 'hold categories')} and "
-        f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both: leave one kind out (--drop NAME), "
-        "cut numbers into intervals and call them categorical (--kinds NAME=categorical), or recode categories as "
-        "numbers (--kinds NAME=continuous)"
+def _model_for(data: Dataset, noise: float | None, method: str | None) -> str:
+    """Return the model for the kinds of columns that a table has.
+
+    Numbers alone have a model without latent columns where the copula cannot go: with interventions, time slices, known
+    noise or a method other than "auto".
+    """
+    binary = binary_columns(data)
+    levels = [len(own) or 2 * (name in binary) for name, own in zip(data.names, data.levels)]
+    unordered = [kind == CATEGORICAL and count > 2 for kind, count in zip(data.kinds, levels)]
+    if all(levels) and (noise is None or data.is_categorical.any()):
+        return "copula" if ORDINAL in data.kinds and not any(unordered) else "bdeu"
+    plain = data.intervened.any() or data.lags or noise is not None or method not in (None, "auto")
+    if data.is_categorical.any():
+        if any(unordered) or method not in (None, "auto"):
+            raise problems_error([_mixed_problem(data, unordered, levels, method), *constant_problems(data)])
+        return "copula"
+    if not plain and (binary or COUNT in data.kinds):
+        return "copula"
+    return "bge" if noise is None else "linear"
+
+
+def _mixed_problem(data: Dataset, unordered: Sequence[bool], levels: Sequence[int], method: str | None) -> str:
+    """Return the problem of a table with numbers and categories that have no order, or are not for this method."""
+    categories = [name for name, hit in zip(data.names, unordered) if hit]
+    numbers = [name for name, count in zip(data.names, levels) if not count]
+    if not categories:
+        names = [name for name, is_category in zip(data.names, data.is_categorical) if is_category]
+        return (
+            f"{columns_phrase(names, 'holds categories', 'hold categories')} and "
+            f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both with the method {method!r}: use "
+            "auto (--method auto), leave one kind out (--drop NAME), or cut numbers into intervals and call them "
+            "categorical (--kinds NAME=categorical)"
+        )
+    return (
+        f"{columns_phrase(categories, 'holds categories', 'hold categories')} without an order and "
+        f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both: declare their order (--kinds "
+        "'NAME=low<mid<high'), leave one kind out (--drop NAME), or cut numbers into intervals and call them "
+        "categorical (--kinds NAME=categorical)"
     )
-    raise problems_error([mixed, *constant_problems(data)])
 
 
-def _binary_columns(data: Dataset) -> list[str]:
+def _kinds_text(data: Dataset) -> str:
+    """Return how many columns there are of each kind.
+
+    >>> _kinds_text(Dataset([[1.5, "a"], [2.0, "b"], [0.0, "a"]]))
+    '1 continuous and 1 binary column'
+    """
+    binary = binary_columns(data)
+    kinds = [
+        BINARY if name in binary or len(levels) == 2 else kind
+        for name, kind, levels in zip(data.names, data.kinds, data.levels)
+    ]
+    counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
+    listed = " and ".join([", ".join(counts[:-1]), counts[-1]]) if len(counts) > 1 else counts[0]
+    return f"{listed} column{'s' * (not counts[-1].startswith('1 '))}"
+
+
+def binary_columns(data: Dataset) -> list[str]:
     """Return the names of continuous columns that hold 0 and 1 and nothing else."""
     values = data.raw().values
     if data.observations <= 2:
         return []
-    holds = [bool(np.isin(column, (0.0, 1.0)).all()) for column in values.T]
+    holds = [bool(np.isin(column[~np.isnan(column)], (0.0, 1.0)).all()) for column in values.T]
     return [name for name, both, kind in zip(data.names, holds, data.is_categorical) if both and not kind]
 
 
@@ -167,7 +224,8 @@ def _standardise(data: Dataset) -> Dataset:
 def _two_valued_columns(data: Dataset) -> dict[str, str]:
     """Return a message about columns that hold two values only; nothing where there are none."""
     values = data.values
-    two_valued = ((values == values.min(axis=0)) | (values == values.max(axis=0))).all(axis=0)
+    ends = (values == np.nanmin(values, axis=0)) | (values == np.nanmax(values, axis=0))
+    two_valued = (ends | data.is_missing).all(axis=0)
     names = [printable(name) for name, is_two_valued in zip(data.names, two_valued) if is_two_valued]
     if not names or data.observations <= 2:
         return {}

@@ -21,7 +21,10 @@ from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import is_shown
 from dagpost._util.workers import use_workers, workers_of
 from dagpost.data import as_dataset, check_for_inference
+from dagpost.data.checks import check_ranks
+from dagpost.data.missing import missing_problems
 from dagpost.data.slices import past_columns
+from dagpost.data.values import raise_problems
 from dagpost.errors import DataWarning, InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
 from dagpost.inference.bootstrap.resampling import Bootstrap
@@ -156,11 +159,13 @@ def fit(
     Parameters
     ----------
     data
-        A `Dataset`, a pandas DataFrame, an array, or the path of a table.
+        A `Dataset`, a pandas DataFrame, an array, or the path of a table. Missing cells (NaN, empty) are drawn together
+        with the graphs by "auto", with the models "bge", "linear", "bdeu" and "copula"; others refuse.
     model
-        "bge", "linear", "additive", "gp", "mlp", "bdeu" (categories) or a model object, in the units of the data. None:
-        "bdeu" where every column is categorical; otherwise columns are standardised and the model is "bge", so that the
-        result does not depend on units.
+        "bge", "linear", "additive", "gp", "mlp", "bdeu" (categories), "copula" (columns of several kinds, by their
+        ranks) or a model object, in the units of the data. None: "bdeu" where every column is categorical, "copula"
+        where kinds differ and for counts and ordinal columns; otherwise columns are standardised and the model is
+        "bge", so that the result does not depend on units.
     prior
         "unknown-density", "erdos-renyi", "scale-free", "uniform" or a prior object. None: "erdos-renyi" for a named
         model, as in the paper, otherwise "unknown-density".
@@ -186,7 +191,8 @@ def fit(
     interventions
         What was intervened on in which row: a mask, names row by row, or the name of a column; see `dp.Dataset`.
     kinds
-        "continuous" or "categorical" by name of column, where it is not what the cells say; see `dp.Dataset`.
+        "continuous", "count", "categorical", "ordinal" or "binary" by name of column, where it is not what the cells
+        say; see `dp.Dataset`.
     knowledge
         What is known beforehand, by names of columns: a `dp.Knowledge`, a dict of its fields or the path of a TOML
         file. Required and forbidden edges, tiers, roots, leaves and `max_parents` hold in every graph; methods that
@@ -245,7 +251,9 @@ def fit(
                 raise InputError(f"method {chosen.name!r} is one calculation without a {name}: leave `{name}` out")
     if not chosen.spreads and (workers is not None or cluster is not None):
         raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
-    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series)
+    missing = "keep" if chosen.takes_missing else None
+    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing=missing)
+    raise_problems(missing_problems(table, None if chosen.takes_missing else f"the method {chosen.name!r}"))
     assumed: dict[str, str] = {}
     if model is None:
         assumptions = assume(table, None, prior, chosen.name)
@@ -256,7 +264,13 @@ def fit(
             dict(assumptions.messages),
         )
     scored = as_model(model)
-    table = check_for_inference(scored.accept(table))
+    if scored.latent and not chosen.takes_missing:
+        raise InputError(
+            f"the method {chosen.name!r} cannot draw the latent columns of the model {scored.name!r}: leave the method "
+            'out, or use method="auto" (--method auto)'
+        )
+    table = scored.accept(table)
+    table = check_ranks(table) if scored.latent else check_for_inference(table)
     known = as_knowledge(knowledge)
     past = [name for name, is_past in zip(table.names, past_columns(table.names)) if table.lags and is_past]
     graph_prior = informed(as_prior(prior or "erdos-renyi"), known, table.names, past)

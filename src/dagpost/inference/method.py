@@ -48,6 +48,14 @@ class Problem:
     every: int | None = None
     progress: bool | None = None
 
+    @property
+    def unobserved(self) -> str:
+        """What is drawn together with the graphs, in words; empty if the data are all that a model needs."""
+        if self.model.latent:
+            return "latent columns"
+        cells = int(self.data.is_missing.sum())
+        return f"{cells:,} missing cell{'s' * (cells > 1)}" if cells else ""
+
 
 @dataclass(frozen=True)
 class Method(ABC):
@@ -57,6 +65,8 @@ class Method(ABC):
     """Whether the method calls `problem.callback`."""
     interruptible: ClassVar[bool] = True
     """Whether the method honours time limits and checkpoints."""
+    takes_missing: ClassVar[bool] = False
+    """Whether the method takes tables with missing cells, with models that can draw them (`Model.completion`)."""
     spreads: ClassVar[bool] = False
     """Whether the method has work for other processes (`workers`, `cluster`)."""
 

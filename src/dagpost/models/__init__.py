@@ -7,12 +7,13 @@ from dagpost.models.additive import Additive, AdditiveTheta
 from dagpost.models.base import Model, Statistics
 from dagpost.models.bdeu import BDeu, BdeuTheta
 from dagpost.models.bge import BGe
+from dagpost.models.copula import Copula
 from dagpost.models.gaussian_process import GaussianProcess, GpTheta
 from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
 from dagpost.models.mlp_gaussian import MlpGaussian, MlpTheta
 
 MODELS: dict[str, type[Model]] = {
-    m.name: m for m in (BGe, LinearGaussian, Additive, GaussianProcess, MlpGaussian, BDeu)
+    m.name: m for m in (BGe, LinearGaussian, Additive, GaussianProcess, MlpGaussian, BDeu, Copula)
 }
 
 
@@ -22,7 +23,7 @@ def as_model(model: str | Model) -> Model:
     Parameters
     ----------
     model
-        `"bge"`, `"linear"`, `"additive"`, `"gp"`, `"mlp"`, `"bdeu"`, or a `Model`.
+        `"bge"`, `"linear"`, `"additive"`, `"gp"`, `"mlp"`, `"bdeu"`, `"copula"`, or a `Model`.
 
     Returns
     -------
@@ -39,6 +40,7 @@ __all__ = [
     "BDeu",
     "BGe",
     "BdeuTheta",
+    "Copula",
     "GaussianProcess",
     "GpTheta",
     "LinearGaussian",

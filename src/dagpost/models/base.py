@@ -30,6 +30,7 @@ from dagpost.data import Dataset, kind_problems
 from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.graphs import topological_order
+from dagpost.models.completion import Completion
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
 from dagpost.models.counts import CountTable
 from dagpost.models.family_evidence import FamilyEvidence
@@ -53,21 +54,19 @@ class Model(abc.ABC):
     """What the model assumes about relations, as a clause for reports."""
     soft: ClassVar[bool] = True
     """Whether the family score is defined for edges between 0 and 1."""
-
     has_parameters: ClassVar[bool] = True
     """Whether a particle carries parameters; False for a model whose parameters are integrated out."""
-
     has_evidence: ClassVar[bool] = False
     """Whether `log_evidence` has a closed form."""
-
     traceable: ClassVar[bool] = True
     """Whether JAX can compile `log_families`, which DiBS needs."""
-
     linear: ClassVar[bool] = False
     """Whether nodes are linear in their parents with Gaussian noise, which residuals can contradict."""
 
     categorical: ClassVar[bool] = False
     """Whether nodes are categorical, so that effects are differences of probabilities."""
+    latent: ClassVar[bool] = False
+    """Whether the model scores latent tables, drawn given the ranks of the data (`completion`), not the data."""
 
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""
@@ -80,7 +79,7 @@ class Model(abc.ABC):
         data
             A table with columns of any kind.
         """
-        raise_problems(kind_problems(data, self.name))
+        raise_problems(kind_problems(data, self.name, missing=type(self).completion is not Model.completion))
         return data
 
     def check(self, data: Dataset) -> None:  # noqa: B027 (optional for a model)
@@ -292,6 +291,10 @@ class Model(abc.ABC):
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:
         """Return an exact draw of `theta | G, D`; entries of absent edges are 0."""
         raise NotImplementedError(f"the model {self.name!r} cannot draw its parameters exactly")
+
+    def completion(self, data: Dataset) -> Completion | None:
+        """Return how missing cells of the data are drawn given a graph; None if the model cannot."""
+        return None
 
     def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> Theta:
         """Return an exact draw for each graph, with one key each, stacked along a leading axis."""

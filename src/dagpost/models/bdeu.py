@@ -23,6 +23,7 @@ from dagpost.data import Dataset, kind_problems
 from dagpost.data.values import columns_phrase, raise_problems
 from dagpost.errors import InputError, nearest, positive, whole_number
 from dagpost.models.base import Model, Statistics
+from dagpost.models.completion import CategoricalCompletion
 from dagpost.models.counts import (
     BDEU,
     BDS,
@@ -106,9 +107,10 @@ class BDeu(Model):
 
     def accept(self, data: Dataset) -> Dataset:
         """Return the data with whole numbers of few different values as categories; other numbers are refused."""
-        problems = kind_problems(data, self.name, categories=True)
+        problems = kind_problems(data, self.name, categories=True, missing=True)
         converted, refused = [], []
         for name, column, is_category in zip(data.names, data.raw().values.T, data.is_categorical):
+            column = column[~np.isnan(column)]
             if not is_category:
                 few = (column % 1 == 0).all() and len(np.unique(column)) <= MOST_LEVELS
                 (converted if few else refused).append(name)
@@ -126,8 +128,11 @@ class BDeu(Model):
         return replace(out, notes=(*data.notes, note))
 
     def summarise(self, data: Dataset) -> Statistics:
-        data = self.accept(data)
-        table = count_rows(data, self.equivalent_sample_size, PRIORS[self.variant])
+        return self.statistics_of(self.accept(data))
+
+    def statistics_of(self, data: Dataset, merge: bool = True) -> Statistics:
+        """Return the statistics of categories, equal rows merged or not, which changes no score."""
+        table = count_rows(data, self.equivalent_sample_size, PRIORS[self.variant], merge)
         return Statistics(table, NodeIndex(np.arange(data.nodes)))
 
     def count_table(self, stats: Statistics) -> CountTable:
@@ -194,8 +199,21 @@ class BDeu(Model):
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> BdeuTheta:
         """Return a draw of all tables of one graph."""
-        drawn = self.draw_thetas(key[None], np.asarray(graph)[None], stats)
-        return jax.tree.map(lambda leaf: leaf[0], drawn)
+        return self.theta_from(generator(key), graph, stats)
+
+    def theta_from(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> BdeuTheta:
+        """Return `draw_theta` with these random numbers."""
+        levels, d = stats.shared.levels, len(graph)
+        families = [np.flatnonzero(column) for column in np.asarray(graph).T]
+        drawn = [self.draw_tables(rng, j, parents, stats, 1)[0] for j, parents in enumerate(families)]
+        table, strides = np.zeros((d, max(map(len, drawn)), int(levels.max()))), np.zeros((d, d))
+        for j, (parents, own) in enumerate(zip(families, drawn)):
+            table[j, : own.shape[0], : own.shape[1]] = own
+            strides[parents, j] = strides_of(levels[parents])
+        return BdeuTheta(table, strides)
+
+    def completion(self, data: Dataset) -> CategoricalCompletion:
+        return CategoricalCompletion(data, self)
 
     def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> BdeuTheta:
         """Return a draw for each graph, equal families drawn together; tables are padded to the largest."""

@@ -26,6 +26,7 @@ from dagpost._util.numerics import generator
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics, WeightMoments
+from dagpost.models.completion import Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import LinearGaussian, NodeGram
@@ -110,10 +111,10 @@ class BGe(Model):
         return tuple(None if f is None else (np.shape(f), np.asarray(f, dtype=float).tobytes()) for f in fields)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BGe) and self._key() == other._key()
+        return type(other) is type(self) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((self.name, self._key()))
 
     # ---- hyperparameters for d nodes
 
@@ -212,7 +213,10 @@ class BGe(Model):
         noise ~ InverseGamma(power[p], s/2), weights | noise ~ N(R_PP⁻¹ R_Pj, noise R_PP⁻¹), and
         intercept | weights, noise ~ N(m_j - weights · m_P, noise / (N + alpha_mu)).
         """
-        rng = generator(key)
+        return self.theta_from(generator(key), graph, stats)
+
+    def theta_from(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> BgeTheta:
+        """Return `draw_theta` with these random numbers."""
         table, mean, mean_weight = stats.shared[:3]
         centre, noise, schur = coefficients(table, graph, rng)
         variance = schur / 2 / rng.gamma(table.power[table.group, np.sum(graph, axis=0)])
@@ -222,6 +226,13 @@ class BGe(Model):
         spread = np.sqrt(variance / mean_weight[table.group])
         intercept = expected + spread * rng.standard_normal(len(graph))
         return BgeTheta(weights, intercept, variance)
+
+    def completion(self, data: Dataset) -> GaussianCompletion:
+        return GaussianCompletion(data, self)
+
+    def equations(self, theta: BgeTheta) -> Equations:
+        """Return the network of these parameters."""
+        return Equations(*theta)
 
     def linear_weights(self, theta: Theta) -> Any:
         return theta.weights

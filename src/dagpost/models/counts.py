@@ -45,11 +45,11 @@ class CountTable(NamedTuple):
     prior: Any  # BDEU, K2 or BDS
 
 
-def count_rows(data: Dataset, size: float, prior: int) -> CountTable:
-    """Return the distinct rows of a categorical table, told apart by their interventions too."""
+def count_rows(data: Dataset, size: float, prior: int, merge: bool = True) -> CountTable:
+    """Return the distinct rows of a categorical table, by their interventions too, or all rows without `merge`."""
     masks, group = data.regimes
     rows = np.concatenate([data.values.astype(np.int64), masks.T.astype(np.int64)], axis=1)
-    distinct, count = np.unique(rows, axis=0, return_counts=True)
+    distinct, count = np.unique(rows, axis=0, return_counts=True) if merge else (rows, np.ones(len(rows)))
     d = data.nodes
     return CountTable(
         np.ascontiguousarray(distinct[:, :d].T).astype(np.int32), count.astype(np.float64),

@@ -17,6 +17,7 @@ from dagpost._util.numerics import generator
 from dagpost.data import Dataset
 from dagpost.errors import DataWarning, InputError, positive, printable
 from dagpost.models.base import Model, Statistics, WeightMoments
+from dagpost.models.completion import Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression
 from dagpost.models.gaussian import Noise, grams, log_normal
 from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
@@ -99,12 +100,12 @@ class LinearGaussian(Model):
         return theta_j, self.noise.variance_from(None)
 
     def check(self, data: Dataset) -> None:
-        shift, spread = np.abs(data.values.mean(axis=0)), data.values.std(axis=0)
+        shift, spread = np.abs(np.nanmean(data.values, axis=0)), np.nanstd(data.values, axis=0)
         if (shift > spread).any():
             j = int((shift / np.maximum(spread, 1e-300)).argmax())
             warnings.warn(
                 f"the linear model has no intercept, but column '{printable(data.names[j])}' has mean "
-                f"{data.values[:, j].mean():.3g} and standard deviation {spread[j]:.3g}: standardise the data",
+                f"{np.nanmean(data.values[:, j]):.3g} and standard deviation {spread[j]:.3g}: standardise the data",
                 DataWarning,
                 stacklevel=3,
             )
@@ -188,7 +189,10 @@ class LinearGaussian(Model):
         )
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> Theta:
-        rng = generator(key)
+        return self.theta_from(generator(key), graph, stats)
+
+    def theta_from(self, rng: np.random.Generator, graph: Graph, stats: Statistics) -> Theta:
+        """Return `draw_theta` with these random numbers."""
         table = self.evidence_table(stats)
         centre, noise, schur = coefficients(table, graph, rng)
         if self.noise_variance is not None:
@@ -198,6 +202,16 @@ class LinearGaussian(Model):
         power = table.power[table.group, np.sum(graph, axis=0)]
         variance = (table.offset + table.scale * schur) / rng.gamma(power)
         return LinearTheta(centre + np.sqrt(variance) * noise, np.log(variance))
+
+    def completion(self, data: Dataset) -> GaussianCompletion:
+        return GaussianCompletion(data, self)
+
+    def equations(self, theta: Theta) -> Equations:
+        """Return the network of these parameters."""
+        weights = self.linear_weights(theta)
+        if self.noise_variance is not None:
+            return Equations(weights, np.zeros(len(weights)), np.full(len(weights), self.noise_variance))
+        return Equations(weights, np.zeros(len(weights)), np.exp(theta.log_variance))
 
     def linear_weights(self, theta: Theta) -> Any:
         return theta.weights if self.noise.learned else theta

@@ -197,8 +197,8 @@ def select_effects(
     """Return the effects of these pairs, or the `top` largest, in standard deviations of columns or probabilities."""
     if pairs is None:
         sizes = np.abs(post.effects(seed=seed, units="fitted").to_numpy())
-        if post.scaling is None and post.data is not None and not post.model.categorical:
-            spread = post.data.values.std(axis=0)
+        if post.scaling is None and post.data is not None and not (post.model.categorical or post.model.latent):
+            spread = np.nanstd(post.data.values, axis=0)
             sizes = sizes * spread[:, None] / spread[None, :]
         np.fill_diagonal(sizes, -1.0)
         order = np.argsort(-sizes, axis=None, kind="stable")[: whole_number("top", top, least=1)]

@@ -1,10 +1,11 @@
 """The posterior over graphs: weighted samples, the questions they answer, and its files."""
 
+from dagpost.posterior.draws import posterior_of_cells, posterior_of_draws
 from dagpost.posterior.effects import Effect
 from dagpost.posterior.features import Expectation, Parents, ParentSet
 from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.parameters import log_joint_of, log_prior_of
-from dagpost.posterior.posterior import Posterior, WeightedGraph, load, posterior_of_draws
+from dagpost.posterior.posterior import Posterior, WeightedGraph, load
 
 __all__ = [
     "Curve",
@@ -17,5 +18,6 @@ __all__ = [
     "load",
     "log_joint_of",
     "log_prior_of",
+    "posterior_of_cells",
     "posterior_of_draws",
 ]

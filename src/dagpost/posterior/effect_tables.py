@@ -12,13 +12,13 @@ from jaxtyping import Bool, Float
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost.errors import whole_number
 from dagpost.graphs import descendants
-from dagpost.models import BDeu
 from dagpost.posterior.effects import (
     Units,
     check_level,
     contrast_of,
     effects_of_cause,
     has_closed_moments,
+    tables_of,
     unit_factors,
     weighted_quantile,
 )
@@ -26,7 +26,7 @@ from dagpost.posterior.features import ancestor_matrix
 from dagpost.posterior.interventions import families_of, mean_weights
 from dagpost.posterior.parameters import can_draw, parameters_of, select_draws
 from dagpost.posterior.sample import GraphSample
-from dagpost.posterior.tables import contrast_of_levels, level_effects
+from dagpost.posterior.tables import LevelTables, contrast_of_levels, level_effects
 from dagpost.typing import Graphs
 
 
@@ -75,8 +75,8 @@ def draw_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: i
     key_choice, key_theta, key_rows = jax.random.split(key_from_seed(seed), 3)
     selected = select_draws(post, whole_number("draws", draws, least=1), key_choice)
     if post.model.categorical:
-        graphs = post.graphs[selected.member]
-        return EffectDraws(graphs, _all_level_effects(post, graphs, generator(key_theta)), None, selected.weights)
+        graphs, source = post.graphs[selected.member], tables_of(post, selected.member, generator(key_theta))
+        return EffectDraws(graphs, _all_level_effects(post, graphs, source), None, selected.weights)
     graphs, theta = parameters_of(post, selected.member, key_theta)
     weights = post.model.linear_weights(theta)
     direct = None
@@ -95,7 +95,7 @@ def mean_effects(post: GraphSample, draws: int, seed: int, units: Units, rows: i
     """Return the posterior means of all effects: in closed form where possible, else those of draws."""
     if post.model.categorical and can_draw(post):
         graphs, weights = _distinct_graphs(post)
-        return np.einsum("n,nij->ij", weights, _all_level_effects(post, graphs, None))
+        return np.einsum("n,nij->ij", weights, _all_level_effects(post, graphs, tables_of(post, np.arange(0), None)))
     if not has_closed_moments(post):
         drawn = draw_effects(post, draws, seed, units, rows)
         return np.einsum("n,nij->ij", drawn.weights, drawn.effects)
@@ -112,17 +112,13 @@ def _distinct_graphs(post: GraphSample) -> tuple[Graphs, Float[np.ndarray, " m"]
     return flat.reshape(-1, post.nodes, post.nodes), np.bincount(member.reshape(-1), weights=post.weights)
 
 
-def _all_level_effects(
-    post: GraphSample, graphs: Graphs, rng: np.random.Generator | None
-) -> Float[np.ndarray, "n d d"]:
+def _all_level_effects(post: GraphSample, graphs: Graphs, source: LevelTables) -> Float[np.ndarray, "n d d"]:
     """Return all effects in a categorical network, between the first and the last level of each cause on the last level
-    of each effect: with tables drawn for each graph, or their means given the graph."""
-    assert isinstance(post.model, BDeu) and post.data is not None
-    stats = post.model.summarise(post.data)
+    of each effect."""
     out = np.zeros(graphs.shape)
     for i, j in zip(*np.nonzero(descendants(graphs).any(axis=0))):
         levels = contrast_of_levels(post, int(i), int(j), None, None)
-        out[:, i, j] = level_effects(post.model, stats, graphs, int(i), int(j), levels, rng)
+        out[:, i, j] = level_effects(source, graphs, int(i), int(j), levels)
     return out
 
 

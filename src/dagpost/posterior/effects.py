@@ -29,7 +29,16 @@ from dagpost.posterior.interventions import (
 )
 from dagpost.posterior.parameters import can_draw, effects_in_parts, parameters_of, select_draws
 from dagpost.posterior.sample import WIDE, GraphSample, chain_of_draws
-from dagpost.posterior.tables import LevelContrast, contrast_of_levels, contrast_text, level_effects, relevant_families
+from dagpost.posterior.tables import (
+    LevelContrast,
+    LevelTables,
+    contrast_of_levels,
+    contrast_text,
+    level_effects,
+    level_tables,
+    relevant_families,
+    stored_tables,
+)
 from dagpost.typing import Graphs, Key, Theta
 
 Units = Literal["raw", "fitted"]
@@ -73,7 +82,8 @@ class Effect:
         Whether mean and variance are exact for the graphs and weights of the posterior, which needs a model with
         closed forms and the data; otherwise they are those of the draws. In a categorical network the mean is exact.
     meaning
-        The difference of probabilities that the effect is, in a categorical network.
+        The difference of probabilities that the effect is, in a categorical network; that columns are latent, in a
+        copula.
     """
 
     cause: str
@@ -173,11 +183,14 @@ def effect_of(
     connected = np.flatnonzero(reach[selected.member, i, j])
     values = np.zeros(len(selected.member))
     meaning, mean = "", None
+    if post.model.latent:
+        meaning = f"{post.names[i]} on {post.names[j]}, in standard deviations of latent columns"
     if post.model.categorical:
         levels = contrast_of_levels(post, i, j, contrast, outcome)
         meaning = contrast_text(post, i, j, levels)
-        values = _level_draws(post, selected.member, i, j, levels, generator(key_theta))
-        mean = _level_mean(post, i, j, levels)
+        source = tables_of(post, selected.member, generator(key_theta))
+        values = level_effects(source, post.graphs[selected.member], i, j, levels)
+        mean = _level_mean(post, i, j, levels) if can_draw(post) else None
     elif len(connected) and post.nodes > WIDE and type(post.model).linear_weights is not Model.linear_weights:
         on_path = nodes_on_paths(reach[selected.member[connected]], i, j)
         values[connected] = factor * effects_in_parts(post, selected.member[connected], on_path, i, j, key_theta)
@@ -206,16 +219,20 @@ def effect_of(
     )  # fmt: skip
 
 
-def _level_draws(post: GraphSample, member: np.ndarray, i: int, j: int, levels: LevelContrast, rng: Any) -> np.ndarray:
-    """Return draws of an effect in a categorical network, with tables drawn for each of the selected graphs."""
-    assert isinstance(post.model, BDeu) and post.data is not None
-    return level_effects(post.model, post.model.summarise(post.data), post.graphs[member], i, j, levels, rng)
+def tables_of(post: GraphSample, member: np.ndarray, rng: np.random.Generator | None) -> LevelTables:
+    """Return the tables of these graphs: drawn anew, their means without random numbers, or where cells of the data are
+    missing those that were drawn with each graph."""
+    assert isinstance(post.model, BDeu)
+    if can_draw(post):
+        assert post.data is not None
+        return level_tables(post.model, post.model.summarise(post.data), rng)
+    theta = jax.tree.map(lambda leaf: np.asarray(leaf)[member], post.theta)
+    return stored_tables(theta, np.array([len(levels) for levels in post.levels]))
 
 
 def _level_mean(post: GraphSample, i: int, j: int, levels: LevelContrast) -> tuple[float, float]:
     """Return the posterior mean of that effect, exact given the graphs, and its Monte Carlo standard error."""
-    assert isinstance(post.model, BDeu) and post.data is not None
-    given = level_effects(post.model, post.model.summarise(post.data), post.graphs, i, j, levels, None)
+    given = level_effects(tables_of(post, np.arange(len(post)), None), post.graphs, i, j, levels)
     return weighted_mean(given, post.weights, chain_of_draws(post), post.is_exhaustive)
 
 
@@ -266,10 +283,11 @@ def contrast_of(post: GraphSample, i: int, contrast: Contrast | None, units: Uni
         if scaling is not None and units == "raw":
             return (low - scaling.mean[i]) / scaling.scale[i], (high - scaling.mean[i]) / scaling.scale[i]
         return low, high
-    if post.data is None:
+    if post.data is None or post.model.latent:
         return -1.0, 1.0
     column = post.data.values[:, i]
-    return float(column.mean() - column.std()), float(column.mean() + column.std())
+    mean, spread = np.nanmean(column), np.nanstd(column)
+    return float(mean - spread), float(mean + spread)
 
 
 def effects_of_cause(

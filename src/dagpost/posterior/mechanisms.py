@@ -21,6 +21,7 @@ from jaxtyping import Float
 
 from dagpost._util.environment import cached_by_value
 from dagpost._util.numerics import key_from_seed
+from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
 from dagpost.graphs import descendants
 from dagpost.models import Model
@@ -118,6 +119,10 @@ def _checked_pair(
     check_units(units)
     if post.model.categorical:
         raise InputError(f"a curve needs numbers, and {post.names[i]!r} has levels: use post.effect with a contrast")
+    if post.model.latent:
+        raise InputError(
+            f"the model {post.model.name!r} is linear between latent columns: use post.effect or post.predict"
+        )
     return i, j
 
 
@@ -143,7 +148,7 @@ def mechanism(
     graphs, theta = parameters_of(post, selected.member, key_theta, node=j)
     grid = _grid(post, i, whole_number("points", points, least=2))
     centres = _centres(post, i, grid)
-    others = np.zeros(post.nodes) if post.data is None else post.data.values.mean(axis=0)
+    others = np.zeros(post.nodes) if post.data is None else np.nanmean(post.data.values, axis=0)
     rows = _node_means(post.model, theta, j, graphs[:, :, j] * others, i, np.append(grid, centres))
     curves = rows[:, :points] - rows[:, points:].mean(axis=1, keepdims=True)
     curves = _scale(post, j, units) * curves
@@ -186,7 +191,7 @@ def _curve(post, pair, kind: Kind, grid, curves, weights, level: float, probabil
     """Return the record of these curves, whose grid is in fitted units."""
     i, j = pair
     tail = (1 - level) / 2
-    observed = np.zeros(0) if post.data is None else post.data.values[:, i]
+    observed = np.zeros(0) if post.data is None else _observed(post.data, i)
     return Curve(
         post.names[i], post.names[j], kind, _in_units(post, i, grid, units), weights @ curves,
         weighted_quantile(curves, weights, tail), weighted_quantile(curves, weights, 1 - tail), level,
@@ -201,7 +206,7 @@ def _grid(post: GraphSample, i: int, points: int) -> Float[np.ndarray, " p"]:
     """Return values of a node between quantiles of its column, or two standard deviations around 0, in fitted units."""
     if post.data is None:
         return np.linspace(-SPREADS, SPREADS, points)
-    column = post.data.values[:, i]
+    column = _observed(post.data, i)
     low, high = np.quantile(column, [TAIL, 1 - TAIL])
     if low == high:  # hardly any row has another value
         low, high = column.min(), column.max()
@@ -212,10 +217,15 @@ def _centres(post: GraphSample, i: int, grid: Float[np.ndarray, " p"]) -> Float[
     """Return the values over which a curve has mean 0: those of the data, or evenly spaced quantiles of many."""
     if post.data is None:
         return np.array([(grid[0] + grid[-1]) / 2])
-    column = post.data.values[:, i]
+    column = _observed(post.data, i)
     if len(column) <= CENTRES:
         return column
     return np.quantile(column, (np.arange(CENTRES) + 0.5) / CENTRES)
+
+
+def _observed(data: Dataset, i: int) -> Float[np.ndarray, " n"]:
+    """Return the observed cells of a column."""
+    return data.values[~data.is_missing[:, i], i]
 
 
 def _scale(post: GraphSample, j: int, units: Units) -> float:

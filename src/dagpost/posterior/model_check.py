@@ -63,9 +63,11 @@ def check_model(post: GraphSample) -> list[Misfit] | None:
     Returns
     -------
     list of Misfit or None
-        None if the model is not a linear one, or data are missing or few.
+        None if the model is not a linear one, or data or some of their cells are missing, or rows are few.
     """
-    if post.data is None or not post.model.linear or post.data.observations < FEWEST_ROWS:
+    if post.data is None or not post.model.linear or post.model.latent:
+        return None
+    if post.data.observations < FEWEST_ROWS or post.data.is_missing.any():
         return None
     graph = post.graphs[int(np.argmax(post.log_weights if post.log_joint is None else post.log_joint))]
     values, observed = post.data.values[:MOST_ROWS], ~post.data.intervened[:MOST_ROWS]

@@ -21,6 +21,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
 from dagpost.models import Model, Statistics
 from dagpost.posterior.interventions import effects_along_paths, simulate_under
+from dagpost.posterior.ranks import latent_value, observed_values
 from dagpost.posterior.sample import CHUNK, GraphSample
 from dagpost.posterior.tables import level_index
 from dagpost.priors import GraphPrior, InformedPrior
@@ -103,8 +104,10 @@ def systematic(weights: Float[np.ndarray, " m"], count: int, key: Key) -> Int[np
 
 
 def can_draw(post: GraphSample) -> bool:
-    """Return whether parameters can be drawn from `p(theta | G, D)`, which takes data and a model with closed forms."""
-    return post.data is not None and type(post.model).draw_theta is not Model.draw_theta
+    """Return whether parameters can be drawn from `p(theta | G, D)`, which takes a complete table and closed forms of a
+    model that scores it."""
+    complete = post.data is not None and not post.data.is_missing.any() and not post.model.latent
+    return complete and type(post.model).draw_theta is not Model.draw_theta
 
 
 def has_theta(post: GraphSample) -> bool:
@@ -177,10 +180,14 @@ def predict(post: GraphSample, do: Mapping[str | int, float | str] | None, sampl
         j = post.index(node)
         if post.levels[j]:
             clamped[j] = level_index(post, j, value)
+            if post.model.latent:
+                clamped[j] = latent_value(post, j, clamped[j])
             continue
         if isinstance(value, str | bool) or not np.isfinite(value):
             raise InputError(f"do={{{post.names[j]!r}: {value!r}}}: give a finite number")
         clamped[j] = (float(value) - mean[j]) / scale[j]
+        if post.model.latent:
+            clamped[j] = latent_value(post, j, clamped[j])
     key_choice, key_again, key_order, key_theta, key_rows = jax.random.split(key_from_seed(seed), 5)
     selected = select_draws(post, samples, key_choice)
     member = selected.member
@@ -189,6 +196,8 @@ def predict(post: GraphSample, do: Mapping[str | int, float | str] | None, sampl
     member = generator(key_order).permutation(member)
     graphs, theta = parameters_of(post, member, key_theta)
     rows = simulate_under(post.model, jax.random.split(key_rows, samples), graphs, theta, 1, clamped)[:, 0]
+    if post.model.latent:
+        return observed_values(post, rows)
     table = rows * scale + mean
     if post.model.categorical:
         return Dataset(table, post.names, levels=post.levels).frame()

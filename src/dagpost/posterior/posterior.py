@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from dagpost._util.numerics import key_from_seed
 from dagpost.errors import whole_number
-from dagpost.models import Model, Statistics
+from dagpost.models import Model
 from dagpost.posterior import exports, features, mechanisms, netcdf, tables
 from dagpost.posterior.effect_tables import effect_table, mean_effects
 from dagpost.posterior.effects import Effect, Units, effect_of
@@ -27,13 +26,13 @@ from dagpost.posterior.features import (
     edge_intervals,
     lengths_of_members,
 )
+from dagpost.posterior.imputed import imputed_tables
 from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
-from dagpost.posterior.parameters import log_joint_of, predict, systematic
-from dagpost.posterior.records import RunRecord
+from dagpost.posterior.parameters import predict, systematic
 from dagpost.posterior.sample import GraphSample, with_data
 from dagpost.priors import GraphPrior
-from dagpost.typing import Graph, Graphs, Key, Theta
+from dagpost.typing import Graph
 
 if TYPE_CHECKING:
     from networkx import DiGraph
@@ -75,6 +74,7 @@ class Posterior(GraphSample):
             marginals=self.marginals,
             record=self.record.with_sampling(exhaustive=False, chain_lengths=lengths_of_members(self, chosen)),
             data=self.data,
+            cells=self.cells,
         )
 
     # ---- what it says
@@ -185,6 +185,7 @@ class Posterior(GraphSample):
         In a categorical network it is a difference of probabilities,
         `P(effect = outcome | do(cause = to)) - P(effect = outcome | do(cause = from))` with `contrast=(from, to)`: by
         default from the first to the last level of the cause, on the last level of the effect; `meaning` says which.
+        Under the model "copula" it is per standard deviation of the latent cause, in those of the latent effect.
 
         >>> import dagpost as dp
         >>> post = dp.exact(dp.simulate(nodes=3, observations=200, seed=1).train)
@@ -298,6 +299,16 @@ class Posterior(GraphSample):
         """
         return predict(self, do, samples, seed)
 
+    def imputed(self, n: int = 10) -> list[pd.DataFrame]:
+        """Draws of the table with its missing cells filled in: names, units and levels are those of the table.
+
+        Parameters
+        ----------
+        n
+            Number of draws, evenly spaced among those that the run kept; at most as many.
+        """
+        return imputed_tables(self, n)
+
     # ---- files and other programs
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -350,27 +361,6 @@ class Posterior(GraphSample):
         table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
         table.attrs["source"] = found.source
         return table
-
-
-def posterior_of_draws(
-    graphs: Graphs, names: tuple[str, ...], model: Model, prior: GraphPrior, stats: Statistics, key: Key,
-    record: RunRecord, marginals: Float[np.ndarray, "d d"] | None = None,
-) -> Posterior:  # fmt: skip
-    """Equal weights, `log p(G) + log p(D | G)`, and an exact draw of the parameters of each graph."""
-    theta: Theta = ()
-    if model.has_parameters:
-        theta = model.draw_thetas(jax.random.split(key, len(graphs)), graphs, stats)
-    return Posterior(
-        graphs=graphs,
-        log_weights=np.zeros(len(graphs)),
-        names=names,
-        model=model,
-        prior=prior,
-        theta=theta,
-        log_joint=log_joint_of(graphs, (), model, prior, stats),
-        marginals=marginals,
-        record=record.with_sampling(sample=True, collapsed=True),
-    )
 
 
 def load(

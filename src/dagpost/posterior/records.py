@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
 
 EndedBy = Literal["diagnostics", "steps", "limit"]
 
@@ -150,6 +152,8 @@ class Provenance:
         Kind of each column and names of its categories; None where all columns are continuous.
     lags, series
         Of a table of two time slices: 1, and the column that named the series; else None.
+    missing
+        Number of missing cells by column, of columns that had any; None for a complete table.
     options
         Options of the run, the method and the seed included.
     knowledge
@@ -165,10 +169,19 @@ class Provenance:
     levels: Sequence[Sequence[str]] | None = None
     lags: int | None = None
     series: str | None = None
+    missing: Mapping[str, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Mapping[str, Any] | None = None
     total_seconds: float | None = None
     compiling: float | None = None
+
+
+class ImputedCells(NamedTuple):
+    """Draws of the missing cells of a table, in units of the fit and as codes of levels."""
+
+    rows: np.ndarray  # (c,)
+    columns: np.ndarray  # (c,)
+    values: np.ndarray  # (t, c)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from dagpost.errors import InputError, WeightingWarning, nearest, printable
 from dagpost.graphs import is_acyclic
 from dagpost.models import Model
 from dagpost.posterior.pairs import adjacency
-from dagpost.posterior.records import Provenance, RunRecord
+from dagpost.posterior.records import ImputedCells, Provenance, RunRecord
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Theta
 
@@ -42,7 +42,7 @@ class GraphSample:
     log posterior of each graph, `log p(G) + log p(Theta, D | G)`, in float64; for a model that has integrated
     its parameters out it is `log p(G) + log p(D | G)`. `marginals` are edge probabilities sharper than the
     weighted graphs give, where a method has them; they are used in place of the average. `data` are the data it was
-    fitted to, where they are at hand; they are not saved.
+    fitted to, where they are at hand; they are not saved, but draws of their missing cells are: `cells`.
     """
 
     graphs: Graphs
@@ -56,6 +56,7 @@ class GraphSample:
     marginals: Float[np.ndarray, "d d"] | None = None
     record: RunRecord = field(default_factory=RunRecord)
     data: Dataset | None = None
+    cells: ImputedCells | None = None
 
     def __post_init__(self):
         graphs = _checked_graphs(self.graphs)
@@ -347,6 +348,7 @@ def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Samp
         levels=[list(levels) for levels in data.levels] if categorical else None,
         lags=data.lags or None,
         series=data.series,
+        missing={n: int(c) for n, c in zip(data.names, data.is_missing.sum(axis=0)) if c} or None,
         rows=data.observations,
         data_hash=data.fingerprint,
         scaling=None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
@@ -382,7 +384,8 @@ def with_data(post: Sample, data: Any, interventions: Any = None) -> Sample:
     """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
     source = post.record.provenance
     in_time = {"lags": source.lags, "series": source.series} if source.lags and not getattr(data, "lags", 0) else {}
-    table = replace(aligned(as_dataset(data, interventions=interventions, **in_time), post), names=post.names)
+    keep: dict[str, Any] = {"missing": "keep"} if source.missing else {}
+    table = replace(aligned(as_dataset(data, None, interventions, **keep, **in_time), post), names=post.names)
     expected = source.data_hash
     candidates = [table]
     if source.scaling is not None and table.scaling is None:  # it was fitted to standardised data

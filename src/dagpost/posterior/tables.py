@@ -11,7 +11,7 @@ and data; so the posterior mean given the graph is the same sum with the posteri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,12 +21,15 @@ from jaxtyping import Bool, Float, Int
 
 from dagpost.errors import InputError, nearest, printable
 from dagpost.graphs import descendants
-from dagpost.models import BDeu, Statistics
+from dagpost.models import BDeu, BdeuTheta, Statistics
+from dagpost.posterior.imputed import completed_data
 from dagpost.posterior.sample import GraphSample, group_equal
-from dagpost.typing import Graph, Graphs
+from dagpost.typing import Graph, Graphs, Nodes
 
 MOST_CELLS = 5_000_000
 """Most numbers in an intermediate result; more draws are computed in parts."""
+MOST_COMPLETED = 100
+"""Completed tables over which a table of probabilities is averaged."""
 
 
 class LevelContrast(NamedTuple):
@@ -77,12 +80,45 @@ def mean_table(post: GraphSample, j: int, graph: Graph) -> pd.DataFrame:
     if post.data is None:
         raise InputError("tables of probabilities need the data: call with_data(data) on the posterior first")
     parents = np.flatnonzero(np.asarray(graph)[:, j])
-    cells = post.model.cells(j, parents, post.model.summarise(post.data))
+    tables = completed_data(post, MOST_COMPLETED) if post.data.is_missing.any() else [post.data]
+    every = [post.model.cells(j, parents, post.model.summarise(table)) for table in tables]
+    mean = np.mean([cells / cells.sum(axis=1, keepdims=True) for cells in every], axis=0)
     rows = pd.RangeIndex(1)
     if len(parents):
         names = [post.names[i] for i in parents]
         rows = pd.MultiIndex.from_product([post.levels[i] for i in parents], names=names)
-    return pd.DataFrame(cells / cells.sum(axis=1, keepdims=True), index=rows, columns=list(post.levels[j]))
+    return pd.DataFrame(mean, index=rows, columns=list(post.levels[j]))
+
+
+class LevelTables(NamedTuple):
+    """Where the tables of a categorical network come from."""
+
+    sizes: Int[np.ndarray, " d"]  # number of levels of every node
+    of: Callable[[int, Nodes, Int[np.ndarray, " n"]], Float[np.ndarray, "n q r"]]
+    """Tables of a node given its parents in each of some graphs, by position; or one for all."""
+    averaged: bool = False  # whether it is one for all
+
+
+def level_tables(model: BDeu, stats: Statistics, rng: np.random.Generator | None) -> LevelTables:
+    """Return tables drawn from their posterior, or their means without random numbers."""
+
+    def of(node: int, parents: Nodes, members: np.ndarray) -> np.ndarray:
+        if rng is not None:
+            return model.draw_tables(rng, node, parents, stats, len(members))
+        cells = model.cells(node, parents, stats)
+        return (cells / cells.sum(axis=1, keepdims=True))[None]
+
+    return LevelTables(stats.shared.levels, of, rng is None)
+
+
+def stored_tables(theta: BdeuTheta, sizes: Int[np.ndarray, " d"]) -> LevelTables:
+    """Return the tables that were drawn with each graph."""
+
+    def of(node: int, parents: Nodes, members: np.ndarray) -> np.ndarray:
+        combinations = int(np.prod(sizes[parents], dtype=np.int64))
+        return np.asarray(theta.table)[members, node, :combinations, : sizes[node]]
+
+    return LevelTables(sizes, of)
 
 
 def relevant_families(graphs: Graphs, i: int, j: int) -> tuple[Int[np.ndarray, " m"], Bool[np.ndarray, " m"], Graphs]:
@@ -96,39 +132,33 @@ def relevant_families(graphs: Graphs, i: int, j: int) -> tuple[Int[np.ndarray, "
 
 
 def level_effects(
-    model: BDeu, stats: Statistics, graphs: Graphs, i: int, j: int, levels: LevelContrast,
-    rng: np.random.Generator | None,
-) -> Float[np.ndarray, " m"]:  # fmt: skip
-    """Return the effect of i on j in every graph: with tables drawn anew for each, or its mean given the graph.
+    source: LevelTables, graphs: Graphs, i: int, j: int, levels: LevelContrast
+) -> Float[np.ndarray, " m"]:
+    """Return the effect of i on j in every graph.
 
     Parameters
     ----------
-    model, stats
-        The model and its statistics of the data.
+    source
+        Tables of each graph, or their means.
     graphs
         Adjacency matrices of DAGs, repeated ones as often as they are drawn.
     i, j
         Cause and effect.
     levels
         The levels to compare.
-    rng
-        Random numbers; None for the posterior mean given each graph.
     """
     groups, connected, edges = relevant_families(graphs, i, j)
     out = np.zeros(len(graphs))
     for group in np.unique(groups[connected]):
         members = np.flatnonzero(groups == group)
         graph = edges[members[0]]
-        if rng is None:
-            out[members] = _effects(model, stats, graph, i, j, levels, None, 1)[0]
-        else:
-            out[members] = _effects(model, stats, graph, i, j, levels, rng, len(members))
+        out[members] = _effects(source, graph, i, j, levels, members[:1] if source.averaged else members)
     return out
 
 
-def _effects(model, stats, graph, i, j, levels: LevelContrast, rng, draws: int) -> Float[np.ndarray, " n"]:
-    """Return the effect in one graph, for as many draws of its tables; `graph` has the edges that matter alone."""
-    sizes = stats.shared.levels
+def _effects(source: LevelTables, graph, i, j, levels: LevelContrast, members) -> Float[np.ndarray, " n"]:
+    """Return the effect in one graph, for the tables of these members; `graph` has the edges that matter alone."""
+    sizes = source.sizes
     nodes = [j, *np.flatnonzero(descendants(graph)[:, j]).tolist()]
     families = {k: np.flatnonzero(graph[:, k]).tolist() for k in nodes if k != i}
     largest = _largest_factor(families, i, j, sizes)
@@ -138,16 +168,11 @@ def _effects(model, stats, graph, i, j, levels: LevelContrast, rng, draws: int) 
             "post.predict, or bound the number of parents (max_parents)"
         )
     out, part = [], max(1, int(MOST_CELLS / largest))
-    for start in range(0, draws, part):
-        count = min(part, draws - start)
+    for start in range(0, len(members), part):
         tables = {}
         for k, parents in families.items():
             shape = (*(int(sizes[p]) for p in parents), int(sizes[k]))
-            if rng is None:
-                cells = model.cells(k, np.array(parents, dtype=np.int64), stats)
-                table = (cells / cells.sum(axis=1, keepdims=True))[None]
-            else:
-                table = model.draw_tables(rng, k, np.array(parents, dtype=np.int64), stats, count)
+            table = source.of(k, np.array(parents, dtype=np.int64), members[start : start + part])
             tables[k] = table.reshape(len(table), *shape)
         high, low = (do_probability(tables, families, i, value, j) for value in (levels.high, levels.low))
         out.append(high[:, levels.outcome] - low[:, levels.outcome])

@@ -314,21 +314,40 @@ def data(post: Posterior) -> str:
     raw = None if post.data is None else post.data.raw().values
     if raw is not None:
         columns |= {
-            "mean": _numbers(raw.mean(axis=0)),
-            "standard deviation": _numbers(raw.std(axis=0)),
-            "smallest": _numbers(raw.min(axis=0)),
-            "largest": _numbers(raw.max(axis=0)),
+            "mean": _numbers(np.nanmean(raw, axis=0)),
+            "standard deviation": _numbers(np.nanstd(raw, axis=0)),
+            "smallest": _numbers(np.nanmin(raw, axis=0)),
+            "largest": _numbers(np.nanmax(raw, axis=0)),
         }
     elif scaling is not None:
         columns |= {"mean": _numbers(scaling.mean), "standard deviation": _numbers(scaling.scale)}
     if post.data is not None and post.data.intervened.any():
         columns["rows under intervention"] = [f"{n:,}" for n in post.data.intervened.sum(axis=0)]
+    lacking, count = post.record.provenance.missing or {}, max(post.record.provenance.rows or 0, 1)
+    if lacking:
+        own = [lacking.get(name, 0) for name in post.names]
+        columns["missing cells"] = [f"{n:,} ({100 * n / count:.1f} %)" if n else "none" for n in own]
     p = post.edge_marginals
     columns |= {
         "causes expected": [f"{v:.2f}" for v in p.sum(axis=0)],
         "effects expected": [f"{v:.2f}" for v in p.sum(axis=1)],
     }
-    return _table(tuple(columns), zip(*columns.values()))
+    return _missing(post) + _table(tuple(columns), zip(*columns.values()))
+
+
+def _missing(post: Posterior) -> str:
+    """Return a paragraph on missing cells, if there were any."""
+    lacking, rows = post.record.provenance.missing or {}, post.record.provenance.rows or 0
+    if not lacking:
+        return ""
+    cells = sum(lacking.values())
+    share = f" ({100 * cells / (rows * post.nodes):.1f} %)" if rows else ""
+    text = (
+        f"{cells:,} cells{share} of {len(lacking)} of {post.nodes} columns were missing. They were drawn together with "
+        "the graphs, so that all probabilities and intervals allow for what is not known of them; whether a cell is "
+        "missing must not depend on its value given the observed cells of its row. post.imputed() has completed tables."
+    )
+    return f"<p>{escape(text)}</p>"
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:

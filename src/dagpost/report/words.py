@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dagpost.models import Additive, BDeu, BGe, GaussianProcess, LinearGaussian, MlpGaussian
+from dagpost.models import Additive, BDeu, BGe, Copula, GaussianProcess, LinearGaussian, MlpGaussian
 from dagpost.posterior.records import ChainDiagnostics, Diagnostics, ExactDiagnostics, ParticleDiagnostics
 from dagpost.priors import ErdosRenyi, InformedPrior, ScaleFree, Uniform, UnknownDensity
 from dagpost.priors.constraints import Constraints
@@ -49,6 +49,15 @@ def _bge(model: BGe) -> str:
         "Linear Gaussian model, parameters integrated out (BGe score); prior mean with the weight of "
         f"{model.alpha_mu:g} row{'' if model.alpha_mu == 1 else 's'}; "
         f"degrees of freedom of the Wishart prior: {freedom}{chosen}"
+    )
+
+
+def _copula(model: Copula) -> str:
+    """Return the copula in words."""
+    freedom = "2 more than nodes" if model.alpha_w is None else f"{model.alpha_w:g}"
+    return (
+        "Gaussian copula: columns are monotone transforms of latent ones, known by their ranks alone; latent columns "
+        f"follow a linear Gaussian model, parameters integrated out; degrees of freedom of the Wishart prior: {freedom}"
     )
 
 
@@ -110,6 +119,7 @@ SENTENCES: dict[type, Callable[[Any], str]] = {
     LinearGaussian: _linear,
     MlpGaussian: _mlp,
     BGe: _bge,
+    Copula: _copula,
     BDeu: _bdeu,
     Additive: _additive,
     GaussianProcess: _gaussian_process,

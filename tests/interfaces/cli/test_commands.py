@@ -37,6 +37,22 @@ def test_fit_says_what_it_assumes_and_writes_the_answer(dagpost, table, tmp_path
     assert [float(r["probability"]) for r in rows] == [e["probability"] for e in summary["edges"]]
 
 
+def test_fit_draws_missing_cells_and_says_so(dagpost, table, tmp_path):
+    frame = pd.read_csv(table)
+    frame.assign(b=frame.b.where(frame.index % 5 != 0)).to_csv("t.csv", index=False)
+    ended = dagpost("fit", "t.csv", *SMALL, "--report")
+    assert ended.code == 0, ended.err
+    assert "40 of 600 cells (6.7 %) in 40 of 200 rows and 1 of 3 columns" in ended.err
+    assert "missing at random" in ended.err
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "40 cells (6.7 %) of 1 of 3 columns were missing" in page and "<td>40 (20.0 %)</td>" in page
+    post = dp.load(tmp_path / "run" / "posterior.nc").with_data("t.csv")
+    assert post.imputed(1)[0].shape == (200, 3)
+    assert dagpost("report", "run", "--overwrite").code == 0
+    dropped = dagpost("fit", "t.csv", "--missing", "drop", "--method", "exact", "--out", "dropped")
+    assert dropped.code == 0 and "missing at random" not in dropped.err
+
+
 @pytest.mark.slow
 def test_the_same_edges_whatever_the_units(dagpost, table, tmp_path):
     frame = pd.read_csv(table)

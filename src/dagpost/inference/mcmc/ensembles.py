@@ -46,6 +46,7 @@ from dagpost.typing import Graphs
 
 KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation", "near pair")
 UNTEMPERED = np.ones(1)  # ladder of a single chain
+NEVER = np.zeros(1, np.bool_)  # a flag to stop that nobody sets
 
 
 class Recipe(NamedTuple):
@@ -218,13 +219,35 @@ def start(graphs: Graphs, scoring: Scoring, seed: int, slots: int | None = None)
         np.zeros((k, kinds), np.int64), np.zeros((k, kinds), np.int64), np.zeros(k - 1), np.zeros(k - 1),
         np.zeros((d, d)),
     )  # fmt: skip
-    for level in range(k):
+    _score_all(out, scoring)
+    return out
+
+
+def _score_all(ensemble: Ensemble, scoring: Scoring) -> None:
+    """Score the current families of every level."""
+    d = ensemble.parents.shape[1]
+    for parents, scores in zip(ensemble.parents, ensemble.scores):
         at = 0
         while at < d:
-            at = _score_families(out.parents[level], out.scores[level], scoring.scorer, out.cache, out.wanted, at)
+            at = _score_families(parents, scores, scoring.scorer, ensemble.cache, ensemble.wanted, at)
             if at < d:
-                _score_wanted(out, scoring)
-    return out
+                _score_wanted(ensemble, scoring)
+
+
+def rescore_all(ensemble: Ensemble, scoring: Scoring) -> None:
+    """Forget the scores of an ensemble, whose data have changed, and score its families anew."""
+    ensemble.cache.keys[:, 0] = 0
+    ensemble.cache.used[0] = 0
+    _score_all(ensemble, scoring)
+
+
+def advance_chain(ensemble: Ensemble, scoring: Scoring, recipe: Recipe, rounds: int) -> float:
+    """Run a single untempered chain for so many rounds in this thread; return the log posterior of its last DAG."""
+    trace, kept = np.empty(rounds), np.empty((0, *ensemble.parents.shape[1:]), np.uint64)
+    ensemble.clock[0] = 0
+    while not _advance(ensemble, scoring.scorer, UNTEMPERED, recipe, rounds, rounds + 1, trace, kept, NEVER):
+        _score_wanted(ensemble, scoring)
+    return float(trace[-1])
 
 
 def _score_wanted(ensemble: Ensemble, scoring: Scoring) -> None:

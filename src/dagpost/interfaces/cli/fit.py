@@ -107,10 +107,12 @@ def run_fit(options: FitOptions) -> None:
     existing_file(options.table, "table", TABLE_KINDS)  # said before the libraries load
     prepare(options.accelerator)
     from dagpost.inference.defaults import assume
-    from dagpost.inference.fit import fit
+    from dagpost.inference.fit import METHODS, fit
     from dagpost.inference.history import History
 
     reading = options.reading | {"kinds": parse_kinds(*options.reading["kinds"])}
+    if (options.method or "auto") in METHODS and METHODS[options.method or "auto"].kind.takes_missing:
+        reading["missing"] = reading["missing"] or "keep"
     data = read_data(options.table, options.interventions, reading, options.quiet)
     assumptions = assume(
         data,

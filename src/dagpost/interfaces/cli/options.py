@@ -95,19 +95,21 @@ Drop = Annotated[
 Kinds = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME=KIND", help="Kind of a column, continuous or categorical [found out from its cells]; repeatable."
+        metavar="NAME=KIND",
+        help="Kind of a column: continuous, count, categorical, ordinal or binary, or its levels in order, "
+        "low<mid<high [found out from its cells]; repeatable.",
     ),
 ]
 Columns = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help='Kinds of columns (.toml): lines such as smoker = "categorical", dose = ["low", "high"].'
+        metavar="FILE", help='Kinds of columns (.toml): lines such as smoker = "categorical", dose = "low<mid<high".'
     ),
 ]
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="drop: leave out rows with missing values; keep: leave them to the model [an error]",
+        help="drop: leave out rows with missing values; keep: draw such cells with the graphs [auto: keep]",
         autocompletion=_words("drop", "keep"),
     ),
 ]

@@ -29,12 +29,14 @@ OWN_WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, 
 
 OVERRIDES = {
     "units": "--raw-units",
-    "model": "--model linear | additive | gp | mlp | bdeu, --noise 0.1",
+    "model": "--model linear | additive | gp | mlp | bdeu | copula, --noise 0.1",
     "noise": "--noise 0.1",
     "prior": "--prior erdos-renyi | scale-free | uniform",
     "method": "--method exact | dibs | …",
+    "missing": "--missing drop",
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "--kinds NAME=KIND",
+    "missing": "--missing drop",
 }
 """Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
@@ -298,5 +300,7 @@ def summary_text(summary: dict[str, Any], top: int = 12) -> str:
 def assumptions_text(assumptions: Assumptions) -> str:
     """Return the defaults in use, and the options that change them."""
     other = {"model": "--set model.equivalent_sample_size=10"} if assumptions.model.categorical else {}
+    if assumptions.model.latent:
+        other = {"units": "--model bge | linear | …", "model": "--kinds NAME=KIND, --model bge | …", "method": "none"}
     lines = [f"  {topic:8} {text}  [{(OVERRIDES | other)[topic]}]" for topic, text in assumptions.messages.items()]
     return "\n".join(["assumptions, with the options that change them in brackets:", *lines])
