@@ -21,17 +21,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from dagpost.errors import InputError, nearest, positive, whole_number
+from dagpost.graphs import all_columns
 from dagpost.inference.dibs.latent import hard_graph, log_graph_probability, soft_graph
 from dagpost.priors import Constraints
 
 Kind = Literal["gumbel", "straight-through", "score", "flip", "exact"]
 Grouping = Literal["family", "graph"]
 KINDS = ("gumbel", "straight-through", "score", "flip", "exact")
-MOST_NODES = 12
-"""Most nodes for "exact": 2,048 parent sets per node."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +80,6 @@ def log_mean_exp(log_values: Float[Array, "s d"], grouping: Grouping) -> Float[A
         log_values = jnp.sum(log_values, axis=1, keepdims=True)
     count = jnp.asarray(log_values.shape[0], dtype=log_values.dtype)
     return jnp.sum(jax.nn.logsumexp(log_values, axis=0) - jnp.log(count))
-
-
-def all_columns(d: int) -> Bool[np.ndarray, "s d d"]:
-    """Return 2^(d-1) matrices whose columns j run through all sets of nodes other than j."""
-    if d > MOST_NODES:
-        raise InputError(f"the exact estimator on {d} nodes: at most {MOST_NODES}; use 'gumbel', 'score' or 'flip'")
-    code = np.arange(1 << (d - 1))
-    out = np.zeros((len(code), d, d), dtype=np.bool_)
-    for j in range(d):
-        for bit, i in enumerate(i for i in range(d) if i != j):
-            out[:, i, j] = code >> bit & 1
-    return out
 
 
 def exact_log_expectation(

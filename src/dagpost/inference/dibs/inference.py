@@ -6,26 +6,25 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
-import numpy as np
 
 from dagpost._util.clock import Clock
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
+from dagpost.graphs import all_columns
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.dibs.devices import check_devices
-from dagpost.inference.dibs.estimators import Estimator, all_columns
+from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.latent import Embedding
 from dagpost.inference.dibs.particles import to_posterior
+from dagpost.inference.dibs.posterior import DibsPosterior, evidences
 from dagpost.inference.dibs.samplers import Hmc, RmsProp, Schedule, Sgld, as_chain
 from dagpost.inference.dibs.settings import Settings, default_settings, paper_settings
 from dagpost.inference.dibs.svgd import Callback, ParticleState, initial_state, run, snapshot
 from dagpost.inference.dibs.target import Target
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
-from dagpost.models.conjugate import ConjugateTable, all_families
-from dagpost.models.counts import CountTable, evidence_of_columns
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
 
@@ -72,7 +71,7 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
         if settings.estimator.kind == "flip" and not gradient_stats.diagonal_prior:
             raise InputError("the flip estimator needs a diagonal scale_matrix: use the estimator 'score'")
         if settings.estimator.kind == "exact":
-            gradient_stats = _all_evidences(gradient_stats, data.nodes)
+            gradient_stats = evidences(gradient_stats, all_columns(data.nodes))
     elif settings.batch is not None:
         gradient_stats = model.rows(data)
     on_host = jax.default_backend() == "cpu"
@@ -80,12 +79,6 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
     check_devices(settings.devices, particles, uses_host, isinstance(settings.optimiser, RmsProp))
     chunks = chunk_sizes(model, settings, data.nodes, stats, particles // settings.devices)
     return Prepared(Target(model, prior, settings, on_host, *chunks), gradient_stats, stats)
-
-
-def _all_evidences(table: ConjugateTable | CountTable, d: int) -> np.ndarray:
-    """Return the log evidence of every column of `all_columns`."""
-    columns = all_columns(d)
-    return all_families(table, columns) if isinstance(table, ConjugateTable) else evidence_of_columns(columns, *table)
 
 
 def chunk_sizes(model: Model, settings: Settings, d: int, stats: Statistics, particles: int) -> tuple[int, int]:
@@ -124,7 +117,7 @@ def infer(
     progress: bool | None = None,
     checkpoint: Sections | None = None,
     clock: Clock | None = None,
-) -> Posterior:
+) -> DibsPosterior:
     """Run DiBS with the given settings.
 
     Parameters
@@ -154,7 +147,7 @@ def infer(
 
     Returns
     -------
-    Posterior
+    DibsPosterior
         One DAG per particle, with equal weights; cyclic particles are dropped or repaired.
     """
     whole_number("particles", particles, least=1)

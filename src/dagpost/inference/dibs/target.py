@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from dagpost.graphs import cyclicity
+from dagpost.graphs import all_columns, cyclicity
 from dagpost.inference.dibs.devices import own_keys
 from dagpost.inference.dibs.estimators import (
     Estimator,
-    all_columns,
     exact_log_expectation,
     family_values,
     log_estimate,
