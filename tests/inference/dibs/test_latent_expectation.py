@@ -17,7 +17,15 @@ KNOWLEDGE = dp.Knowledge(required=[("x0", "x2")])
 
 
 def fit(model="bge", **options):
-    settings = {"alpha": Constant(1.5), "beta": Constant(1.0), "steps": 5, "particles": 4, "moves": 0, "estimator": Estimator("exact"), **options}
+    settings = {
+        "alpha": Constant(1.5),
+        "beta": Constant(1.0),
+        "steps": 5,
+        "particles": 4,
+        "moves": 0,
+        "estimator": Estimator("exact"),
+        **options,
+    }
     return dp.fit(SIM.train, model, method="dibs", parameter_steps=0, progress=False, **settings)
 
 

@@ -77,7 +77,8 @@ def langevin_step(target: Target, sampler: Sgld, key: Key, step: Any, position: 
                   alpha: Any, beta: Any, stats: Any) -> tuple[Any, ChainState]:  # fmt: skip
     """Return particles `x = (z, theta)` and chains after a step of SGLD."""
     key_gradient, key_noise = jax.random.split(key)
-    gradient = gradients(target, key_gradient, *x, alpha, beta, stats)
+    z, theta = x
+    gradient = gradients(target, key_gradient, z, theta, alpha, beta, stats)
     now = _mean_squares(target, gradient)
     # the mean before this gradient: a step size that depends on the current position would bias the chain
     before = jax.tree.map(lambda b, n: jnp.where(step == 0, n, b), chains.square, now)
@@ -85,7 +86,7 @@ def langevin_step(target: Target, sampler: Sgld, key: Key, step: Any, position: 
         size = jax.tree.map(lambda square: sampler.rate / jnp.maximum(square, TINY), before)
     else:
         size = jax.tree.map(lambda square: sampler.step(position).astype(square.dtype), before)  # type: ignore[misc]
-    noise = jax.vmap(_normal_like)(own_keys(key_noise, x[0].shape[0], target.settings.devices), x)
+    noise = jax.vmap(_normal_like)(own_keys(key_noise, z.shape[0], target.settings.devices), x)
     # x + eps grad log p(x) + sqrt(2 eps) N(0, 1)
     moved = jax.tree.map(lambda x, e, g, n: x + e * g + jnp.sqrt(2 * e) * n, x, size, gradient, noise)
     return moved, chains._replace(square=_running(step == 0, sampler.decay, chains.square, now))
@@ -98,7 +99,8 @@ def hamiltonian_step(target: Target, sampler: Hmc, key: Key, step: Any, position
     count, devices = x[0].shape[0], target.settings.devices
 
     def density(x: Any, noise: Any) -> Any:
-        return log_density(target, *x, alpha, beta, stats, jax.random.wrap_key_data(noise))
+        z, theta = x
+        return log_density(target, z, theta, alpha, beta, stats, jax.random.wrap_key_data(noise))
 
     def fresh_noise(args: Any) -> Any:
         """The noise of a chain, or new noise that was accepted."""

@@ -148,7 +148,13 @@ def to_posterior(
             method,
             Sampling(sample=moves > 0, collapsed=settings.collapsed or drawn),
             ParticleDiagnostics(
-                len(last.z), int((~acyclic).sum()), last.made, handling, moves, ended_by="limit" if early else "steps"
+                len(last.z),
+                int((~acyclic).sum()),
+                last.made,
+                handling,
+                moves,
+                last.acceptance,
+                ended_by="limit" if early else "steps",
             ),
             Verdict(_cut_short(last, moves, settings.moves) if early else _approximate(graphs, int((~acyclic).sum()))),
         ),

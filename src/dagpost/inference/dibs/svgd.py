@@ -33,7 +33,7 @@ from dagpost.inference.dibs.devices import (
     spread,
 )
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
-from dagpost.inference.dibs.samplers import Sgld
+from dagpost.inference.dibs.samplers import Hmc, Sgld
 from dagpost.inference.dibs.target import Target, gradients
 from dagpost.typing import Key
 
@@ -119,6 +119,8 @@ class Snapshot(NamedTuple):
         Graph of every particle at infinite alpha, (m, d, d).
     cyclic
         Number of particles whose graph has a cycle.
+    acceptance
+        Of HMC: share of accepted trajectories, averaged over recent steps.
     """
 
     step: int
@@ -131,6 +133,7 @@ class Snapshot(NamedTuple):
     edge_probabilities: np.ndarray
     graphs: np.ndarray
     cyclic: int
+    acceptance: float | None = None
 
 
 Callback = Callable[[Snapshot], None]
@@ -281,6 +284,9 @@ def _inspect(target: Target, state: ParticleState) -> tuple[Any, ...]:
 def snapshot(target: Target, state: ParticleState) -> Snapshot:
     """Return the state as plain arrays, with edge probabilities and graphs."""
     devices = target.settings.devices
+    acceptance = None
+    if isinstance(target.settings.chain, Hmc):
+        acceptance = float(collected(state.optimiser.acceptance, devices))
     if devices > 1:
         z, theta, position, made = collected((state.z, state.theta, state.position, state.step), devices)
         state = state._replace(z=z, theta=theta, position=position, step=made, key=None, optimiser=None)
@@ -296,4 +302,5 @@ def snapshot(target: Target, state: ParticleState) -> Snapshot:
         edge_probabilities=probabilities,
         graphs=graphs,
         cyclic=int((~is_acyclic(graphs)).sum()),
+        acceptance=acceptance,
     )
