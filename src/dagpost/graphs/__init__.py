@@ -10,7 +10,7 @@ from dagpost.graphs.acyclicity import (
     with_few_parents,
     without_cycles,
 )
-from dagpost.graphs.dags import all_dags
+from dagpost.graphs.dags import all_columns, all_dags
 from dagpost.graphs.essential import (
     consistent_extension,
     equivalent,
@@ -22,6 +22,7 @@ from dagpost.graphs.essential import (
 )
 
 __all__ = [
+    "all_columns",
     "all_dags",
     "consistent_extension",
     "cyclicity",

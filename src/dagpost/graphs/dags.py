@@ -17,6 +17,7 @@ from math import comb, inf, log
 
 import networkx as nx
 import numpy as np
+from jaxtyping import Bool
 from scipy.special import gammaln, logsumexp
 
 from dagpost._util.compiled import njit
@@ -219,3 +220,24 @@ def _sample_index(rng: np.random.Generator, log_weights: np.ndarray) -> int:
     """Draw an index with probability proportional to `exp(log_weights)`."""
     weights = np.exp(log_weights - log_weights.max())
     return int(rng.choice(len(weights), p=weights / weights.sum()))
+
+
+MOST_COLUMNS = 12
+"""Most nodes for which all parent sets are listed: 2,048 per node."""
+
+
+def all_columns(d: int) -> Bool[np.ndarray, "s d d"]:
+    """Return 2^(d-1) matrices whose columns j run through all sets of nodes other than j.
+
+    >>> all_columns(3).shape
+    (4, 3, 3)
+    """
+    if d > MOST_COLUMNS:
+        raise InputError(f"all parent sets of {d} nodes are too many, at most {MOST_COLUMNS} nodes: use an estimator "
+                         "that samples them, 'gumbel', 'score' or 'flip'")  # fmt: skip
+    code = np.arange(1 << (d - 1))
+    out = np.zeros((len(code), d, d), dtype=np.bool_)
+    for j in range(d):
+        for bit, i in enumerate(i for i in range(d) if i != j):
+            out[:, i, j] = code >> bit & 1
+    return out

@@ -94,13 +94,15 @@ class ChainDiagnostics(Diagnostics):
 
 @dataclass(frozen=True)
 class ParticleDiagnostics(Diagnostics):
-    """DiBS: particles, how many had a cycle and what became of them, steps made, and Metropolis moves of each."""
+    """DiBS: particles, how many had a cycle and what became of them, steps made, and Metropolis moves of each; of HMC
+    the share of accepted trajectories at the end."""
 
     particles: int
     cyclic: int
     steps: int | None = None
     cyclic_handling: Literal["drop", "repair"] = "drop"
     moves: int = 0
+    acceptance: float | None = None
 
 
 @dataclass(frozen=True)

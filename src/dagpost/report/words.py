@@ -132,8 +132,8 @@ SENTENCES: dict[type, Callable[[Any], str]] = {
 """Sentence for each shipped model and prior."""
 METHODS = {
     "exact": "Exact: sums over all acyclic graphs",
-    "dibs": "DiBS: particles on a continuous embedding of graphs (SVGD)",
-    "dibs-paper": "DiBS as published: particles on a continuous embedding of graphs (SVGD)",
+    "dibs": "DiBS: particles on a continuous embedding of graphs",
+    "dibs-paper": "DiBS as published: particles on a continuous embedding of graphs",
     "mc3": "Structure MCMC as published (MC³): one chain over graphs",
     "m-mc3": "Metropolis MCMC over graphs and parameters as published (M-MC³)",
     "g-mc3": "Metropolis within Gibbs over graphs and parameters as published (G-MC³)",

@@ -42,6 +42,9 @@ class Whole(Slow):
         return -0.3 * jnp.sum(jnp.asarray(graph, dtype=float))
 
 
+GUMBEL = dp.dibs.Estimator("gumbel", samples=2)
+"""Noise that is part of the chains of HMC."""
+
 RUNS = {
     "auto": {"method": "auto", "particles": 4, "steps": 20, "draws": 50, "precision": 0.03},
     "auto, families in Python": {
@@ -50,6 +53,8 @@ RUNS = {
     "auto, DiBS alone": {"method": "auto", "particles": 3, "steps": 12, "prior": Whole()},
     "dibs": {"method": "dibs", "particles": 11, "steps": 23, "moves": 3000},
     "dibs, joint": {"method": "dibs", "model": "linear", "collapsed": False, "particles": 3, "steps": 12},
+    "dibs, sgld": {"method": "dibs", "sampler": "sgld", "particles": 3, "steps": 12, "moves": 0},
+    "dibs, hmc": {"method": "dibs", "sampler": "hmc", "estimator": GUMBEL, "particles": 3, "steps": 8, "moves": 0},
     "dibs-paper": {"method": "dibs-paper", "particles": 3, "steps": 8, "cyclic": "repair"},
     "mc3": {"method": "mc3", **CHAIN},
     "mc3, families in Python": {"method": "mc3", "prior": Slow(), **CHAIN},
@@ -60,7 +65,16 @@ RUNS = {
 }  # fmt: skip
 
 LONG = ("auto, families in Python", "dibs, joint", "m-mc3", "g-mc3")  # what they add is tested by shorter ones too
-SLOW = ("mc3, families in Python", "dibs", "dibs-paper", "bootstrap-pc", "bootstrap-ges", "auto, DiBS alone")
+SLOW = (
+    "mc3, families in Python",
+    "dibs",
+    "dibs, sgld",
+    "dibs, hmc",
+    "dibs-paper",
+    "bootstrap-pc",
+    "bootstrap-ges",
+    "auto, DiBS alone",
+)
 MARKS = {**dict.fromkeys(LONG, pytest.mark.long), **dict.fromkeys(SLOW, pytest.mark.slow)}
 
 

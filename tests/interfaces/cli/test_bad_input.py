@@ -239,6 +239,11 @@ OPTIONS = {
     "moves": (["--max-moves", 0], {"max_moves": 0}, "max_moves=0"),
     "model": (["--model", "liner"], {"model": "liner"}, "did you mean 'linear'"),
     "prior": (["--prior", "scalefree"], {"prior": "scalefree"}, "did you mean 'scale-free'"),
+    "sampler": (
+        ["--method", "dibs", "--sampler", "nuts"],
+        {"method": "dibs", "sampler": "nuts"},
+        "sampler='nuts': choose 'svgd', 'sgld' or 'hmc'",
+    ),
     "method": (["--method", "exat"], {"method": "exat"}, "did you mean 'exact'"),
     "alpha_w": (
         ["--model", "bge", "--set", "model.alpha_w=4"],

@@ -19,16 +19,18 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
 from dagpost.errors import InputError, nearest, positive, whole_number
+from dagpost.graphs import all_columns
 from dagpost.inference.dibs.latent import hard_graph, log_graph_probability, soft_graph
 from dagpost.priors import Constraints
 
-Kind = Literal["gumbel", "straight-through", "score", "flip"]
+Kind = Literal["gumbel", "straight-through", "score", "flip", "exact"]
 Grouping = Literal["family", "graph"]
-KINDS = ("gumbel", "straight-through", "score", "flip")
+KINDS = ("gumbel", "straight-through", "score", "flip", "exact")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Estimator:
     kind
         "gumbel": reparameterised soft graphs. "straight-through": hard graphs with the gradient of soft ones.
         "score": score function (REINFORCE). "flip": exact edge flips of sampled parent sets, for closed-form evidence.
+        "exact": the sum over all parent sets of each node, without samples, for up to 12 nodes.
     grouping
         "family" weights sampled parent sets, "graph" weights whole sampled graphs as published.
     samples
@@ -65,8 +68,8 @@ class Estimator:
             raise InputError(f"unknown estimator {self.kind!r}: {nearest(self.kind, KINDS)}")
         if self.grouping not in ("family", "graph"):
             raise InputError(f"unknown grouping {self.grouping!r}: {nearest(self.grouping, ['family', 'graph'])}")
-        if self.kind == "flip" and self.grouping == "graph":
-            raise InputError("the flip estimator works by family: set grouping='family'")
+        if self.kind in ("flip", "exact") and self.grouping == "graph":
+            raise InputError(f"the {self.kind} estimator works by family: set grouping='family'")
         whole_number("samples", self.samples, least=1)
         positive("tau", self.tau)
 
@@ -77,6 +80,30 @@ def log_mean_exp(log_values: Float[Array, "s d"], grouping: Grouping) -> Float[A
         log_values = jnp.sum(log_values, axis=1, keepdims=True)
     count = jnp.asarray(log_values.shape[0], dtype=log_values.dtype)
     return jnp.sum(jax.nn.logsumexp(log_values, axis=0) - jnp.log(count))
+
+
+def exact_log_expectation(
+    values: Float[Array, "s d"], scores: Float[Array, "d d"], alpha: Any, known: Constraints | None = None
+) -> Float[Array, ""]:
+    """Return `log E[prod_j f_j] = sum_j log sum_s p(g_js | z) f_js`, where s runs through `all_columns`.
+
+    Parameters
+    ----------
+    values
+        `log f_j` of every column of `all_columns`.
+    scores, alpha
+        Edge scores of a particle, and their inverse temperature.
+    known
+        Edges that are certain: other columns have probability 0.
+    """
+    columns = all_columns(scores.shape[-1])
+    graphs = jnp.asarray(columns, dtype=scores.dtype)
+    log_p = jax.vmap(lambda graph: log_graph_probability(graph, scores, alpha, known))(graphs)
+    if known is not None:
+        loops = np.eye(columns.shape[-1], dtype=np.bool_)
+        possible = np.all(known.free | loops | (columns == known.required), axis=1)
+        log_p = jnp.where(possible, log_p, -jnp.inf)
+    return jnp.sum(jax.nn.logsumexp(log_p + values, axis=0))
 
 
 def map_chunked(function, arguments, count: int, chunk: int):
@@ -102,11 +129,7 @@ def surrogate(
     """
 
     def by_sample(graphs, theta):
-        one = lambda graph: log_families(graph, theta)  # noqa: E731
-        if chunk is None or chunk >= graphs.shape[0]:
-            return jax.vmap(one)(graphs)
-        # recompute what the backward pass needs chunk by chunk instead of storing it for all samples
-        return map_chunked(jax.checkpoint(one), graphs, graphs.shape[0], chunk)
+        return family_values(log_families, graphs, theta, chunk)
 
     hard = hard_graph(noise, scores, alpha, known)
     fixed_theta = lax.stop_gradient(theta)
@@ -126,3 +149,30 @@ def surrogate(
     if not has_theta:
         return by_scores
     return by_scores + log_mean_exp(by_sample(lax.stop_gradient(hard), theta), estimator.grouping)
+
+
+def family_values(log_families: Any, graphs: Float[Array, "s d d"], theta: Any, chunk: int | None) -> Any:
+    """Return `log f_j` of every graph, (s, d); at most `chunk` graphs at once."""
+    one = lambda graph: log_families(graph, theta)  # noqa: E731
+    if chunk is None or chunk >= graphs.shape[0]:
+        return jax.vmap(one)(graphs)
+    # recompute what the backward pass needs chunk by chunk instead of storing it for all samples
+    return map_chunked(jax.checkpoint(one), graphs, graphs.shape[0], chunk)
+
+
+def log_estimate(
+    estimator: Estimator, log_families: Any, scores: Float[Array, "d d"], theta: Any, alpha: Any,
+    noise: Float[Array, "s d d"], chunk: int | None = None, known: Constraints | None = None,
+) -> Float[Array, ""]:  # fmt: skip
+    """Return the estimate of `log E[p(D, theta | G)]` itself at given noise, with a gradient; arguments as `surrogate`.
+
+    "gumbel": over soft graphs, whose gradient is that of the value. Other kinds: over hard graphs. Then the value is
+    piecewise constant in the scores, its exponential unbiased, and the gradient is that of the surrogate.
+    """
+    if estimator.kind == "gumbel":
+        soft = soft_graph(noise, scores, alpha, estimator.tau, known)
+        return log_mean_exp(family_values(log_families, soft, theta, chunk), estimator.grouping)
+    hard = lax.stop_gradient(hard_graph(noise, scores, alpha, known))
+    value = log_mean_exp(family_values(log_families, hard, theta, chunk), estimator.grouping)
+    climbed = surrogate(estimator, log_families, scores, theta, alpha, noise, chunk, known)
+    return lax.stop_gradient(value - climbed) + climbed

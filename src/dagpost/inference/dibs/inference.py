@@ -1,4 +1,4 @@
-"""DiBS from data to posterior: checks and preparation, then SVGD, then the posterior over DAGs."""
+"""DiBS from data to posterior: checks and preparation, then the sampler's steps, then the posterior over DAGs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, whole_number
+from dagpost.graphs import all_columns
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.dibs.devices import check_devices
 from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.latent import Embedding
 from dagpost.inference.dibs.particles import to_posterior
-from dagpost.inference.dibs.settings import RmsProp, Schedule, Settings, default_settings, paper_settings
+from dagpost.inference.dibs.posterior import DibsPosterior, evidences
+from dagpost.inference.dibs.samplers import Hmc, RmsProp, Schedule, Sgld, as_chain
+from dagpost.inference.dibs.settings import Settings, default_settings, paper_settings
 from dagpost.inference.dibs.svgd import Callback, ParticleState, initial_state, run, snapshot
 from dagpost.inference.dibs.target import Target
 from dagpost.inference.method import Method, Problem
@@ -26,7 +29,7 @@ from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
 
 STEPS_SHARE = 0.7
-"""Share of a time limit for the SVGD steps; the rest is for the moves, or for the parameter steps."""
+"""Share of a time limit for the steps; the rest is for the moves, or for the parameter steps."""
 CLOSING_SHARE = 0.95
 """The same where neither moves nor parameter steps follow; the rest is for scoring the particles."""
 
@@ -48,7 +51,7 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
             f"DiBS needs a score that JAX can compile, and that of the model {model.name!r} is not one: use "
             "method='auto', which sums over graphs or runs chains, or the model 'additive'"
         )
-    if model.categorical and settings.estimator.kind != "score":
+    if model.categorical and settings.estimator.kind not in ("score", "exact"):
         raise InputError(
             f"the model {model.name!r} counts rows, for hard graphs alone: use method='dibs' with the estimator 'score'"
         )
@@ -67,6 +70,8 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
             raise InputError(f"the flip estimator has no version for the model {model.name!r}: use 'score'")
         if settings.estimator.kind == "flip" and not gradient_stats.diagonal_prior:
             raise InputError("the flip estimator needs a diagonal scale_matrix: use the estimator 'score'")
+        if settings.estimator.kind == "exact":
+            gradient_stats = evidences(gradient_stats, all_columns(data.nodes))
     elif settings.batch is not None:
         gradient_stats = model.rows(data)
     on_host = jax.default_backend() == "cpu"
@@ -79,6 +84,8 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
 def chunk_sizes(model: Model, settings: Settings, d: int, stats: Statistics, particles: int) -> tuple[int, int]:
     """Return how many particles, and samples of each, one step can process at once within the memory limit."""
     samples = max(settings.estimator.samples, settings.acyclicity_samples if settings.acyclicity == "sampled" else 1)
+    if settings.estimator.kind == "exact":
+        samples = max(samples, len(all_columns(d)))
     floats = 16.0 * d * d
     if settings.collapsed:
         floats = (8.0 if settings.estimator.kind == "flip" else 4.0 * d) * d * d
@@ -110,7 +117,7 @@ def infer(
     progress: bool | None = None,
     checkpoint: Sections | None = None,
     clock: Clock | None = None,
-) -> Posterior:
+) -> DibsPosterior:
     """Run DiBS with the given settings.
 
     Parameters
@@ -122,7 +129,7 @@ def infer(
     settings
         See `default_settings` and `paper_settings`.
     particles
-        Number of SVGD particles.
+        Number of particles.
     seed
         Root of all random numbers of the run.
     method
@@ -140,7 +147,7 @@ def infer(
 
     Returns
     -------
-    Posterior
+    DibsPosterior
         One DAG per particle, with equal weights; cyclic particles are dropped or repaired.
     """
     whole_number("particles", particles, least=1)
@@ -159,7 +166,7 @@ def infer(
 
 @dataclass(frozen=True)
 class Dibs(Method):
-    """Differentiable Bayesian structure learning (DiBS): SVGD on a latent embedding of graphs.
+    """Differentiable Bayesian structure learning (DiBS): gradients on a latent embedding of graphs.
 
     Every field after `published` is one of `dp.dibs.Settings`, where it is described; None leaves it to
     `dp.dibs.default_settings`, or to `dp.dibs.paper_settings` where `published` is set.
@@ -182,6 +189,7 @@ class Dibs(Method):
     particles: int = 30
     published: bool = False
     steps: int | None = None
+    sampler: str | Sgld | Hmc | None = None
     alpha: Schedule | None = None
     beta: Schedule | None = None
     bandwidth_z: float | None = None
@@ -206,6 +214,7 @@ class Dibs(Method):
         whole_number("particles", self.particles, least=1)
         if self.steps is not None:
             whole_number("steps", self.steps, least=1)
+        as_chain(self.sampler or "svgd")
 
     @property
     def name(self) -> str:
@@ -222,8 +231,10 @@ class Dibs(Method):
 
     def plan(self, problem: Problem) -> str:
         data = problem.data
-        steps = self.settings(problem.model, data.nodes, data.observations).steps
-        return f"DiBS with {self.particles} particles and {steps:,} steps, an approximation of the posterior"
+        settings = self.settings(problem.model, data.nodes, data.observations)
+        kind = "" if settings.chain is None else f" of {type(settings.chain).__name__.upper()}"
+        size = f"{self.particles} particles and {settings.steps:,} steps{kind}"
+        return f"DiBS with {size}, an approximation of the posterior"
 
     def run(self, problem: Problem) -> Posterior:
         data, model = problem.data, problem.model

@@ -25,13 +25,14 @@ from dagpost.data import Dataset
 from dagpost.errors import AllCyclic
 from dagpost.graphs import is_acyclic, with_few_parents, without_cycles
 from dagpost.inference.checkpoints import NULL_SECTION, Section
+from dagpost.inference.dibs.posterior import DibsPosterior, Latent
 from dagpost.inference.dibs.svgd import Snapshot
 from dagpost.inference.dibs.target import Target, minibatch
 from dagpost.inference.mcmc import equilibrate
 from dagpost.models import Model, Statistics
 from dagpost.models.family_evidence import CAREFUL
 from dagpost.models.integrated import Integrated, common_families
-from dagpost.posterior import Posterior, log_joint_of
+from dagpost.posterior import log_joint_of
 from dagpost.posterior.records import ParticleDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.typing import Graphs, Key, Theta
 
@@ -93,7 +94,7 @@ def _parameter_steps(target: Target, state: dict[str, Any], stats: Any, count: A
 def to_posterior(
     target: Target, last: Snapshot, data: Dataset, stats: Statistics, key: Key, method: str,
     progress: bool | None = None, section: Section = NULL_SECTION, clock: Clock | None = None,
-) -> Posterior:  # fmt: skip
+) -> DibsPosterior:  # fmt: skip
     """Return the DAGs of the particles with equal weights; cyclic particles are dropped or repaired, and counted.
 
     A run cut short by its time limit repairs cyclic particles if all are cyclic, whatever the settings. Where prior
@@ -135,7 +136,7 @@ def to_posterior(
     if drawn or (settings.collapsed and model.has_parameters):
         theta = scored.draw_thetas(jax.random.split(key_theta, len(graphs)), graphs, stats)
     early = cut_short or moves < settings.moves
-    return Posterior(
+    return DibsPosterior(
         graphs=graphs,
         log_weights=np.zeros(len(graphs)),
         names=data.names,
@@ -147,11 +148,28 @@ def to_posterior(
             method,
             Sampling(sample=moves > 0, collapsed=settings.collapsed or drawn),
             ParticleDiagnostics(
-                len(last.z), int((~acyclic).sum()), last.made, handling, moves, ended_by="limit" if early else "steps"
+                len(last.z),
+                int((~acyclic).sum()),
+                last.made,
+                handling,
+                moves,
+                last.acceptance,
+                ended_by="limit" if early else "steps",
             ),
             Verdict(_cut_short(last, moves, settings.moves) if early else _approximate(graphs, int((~acyclic).sum()))),
         ),
+        latent=latent_particles(target, last),
     )
+
+
+def latent_particles(target: Target, last: Snapshot) -> Latent:
+    """Return the particles with the log odds of their edges at the last alpha."""
+    scores = np.asarray(jax.vmap(target.settings.embedding.scores)(jnp.asarray(last.z)), dtype=np.float64)
+    known, loops = target.known, np.eye(scores.shape[-1], dtype=np.bool_)
+    free = ~loops if known is None else np.asarray(known.free) & ~loops
+    certain = -np.inf if known is None else np.where(known.required, np.inf, -np.inf)
+    log_odds = np.where(free, last.alpha * scores, certain)
+    return Latent(last.z, last.theta, last.alpha, last.beta, log_odds, target.settings.chain is not None)
 
 
 def _with_evidence(model: Model, graphs: Graphs, stats: Statistics, clock: Clock, progress: bool | None) -> Model:

@@ -1,4 +1,4 @@
-"""Settings of DiBS: schedules of the temperatures alpha and beta, the optimiser, and the immutable `Settings` object.
+"""Settings of DiBS: the immutable `Settings` object and its presets.
 
 `paper_settings` returns the published settings, `default_settings` those of this library.
 """
@@ -6,138 +6,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 
 from dagpost.errors import InputError, positive, whole_number
 from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.latent import Embedding, InnerProduct
+from dagpost.inference.dibs.samplers import Hmc, Linear, Reheated, RmsProp, Schedule, Sgld, as_chain
 from dagpost.models import Additive, BDeu, BGe, Model
-
-
-class Schedule(Protocol):
-    """A function that returns a temperature at step t = 0, 1, 2, …"""
-
-    def __call__(self, step: jax.Array) -> jax.Array: ...
-
-
-@dataclass(frozen=True)
-class Linear:
-    """`start + slope · t`: the paper's schedules.
-
-    Parameters
-    ----------
-    slope
-        Increase per step, positive.
-    start
-        Value at step 0.
-    """
-
-    slope: float
-    start: float = 0.0
-
-    def __post_init__(self):
-        positive("slope", self.slope)
-
-    def __call__(self, step: jax.Array) -> jax.Array:
-        return self.start + self.slope * jnp.asarray(step, dtype=float)
-
-
-@dataclass(frozen=True)
-class Geometric:
-    """From `first` to `last` by a constant factor, then constant.
-
-    Parameters
-    ----------
-    first, last
-        Values at the first and the last step, positive.
-    steps
-        Steps from `first` to `last`.
-    """
-
-    first: float
-    last: float
-    steps: int
-
-    def __post_init__(self):
-        positive("first", self.first)
-        positive("last", self.last)
-
-    def __call__(self, step: jax.Array) -> jax.Array:
-        share = jnp.clip(jnp.asarray(step, dtype=float) / max(self.steps - 1, 1), 0.0, 1.0)
-        return self.first * (self.last / self.first) ** share
-
-
-@dataclass(frozen=True)
-class Reheated:
-    """Linear from 0 to `last`, then repeated cycles from `low` to `last` by a constant factor.
-
-    Each reheating lets edges that froze too early change again.
-
-    Parameters
-    ----------
-    last
-        Value at the end of the linear part and of every cycle.
-    low
-        Value at the start of every cycle.
-    first
-        Steps of the linear part.
-    cycle
-        Steps of each cycle.
-    """
-
-    last: float
-    low: float
-    first: int
-    cycle: int
-
-    def __post_init__(self):
-        for name in ("last", "low", "first", "cycle"):
-            positive(name, getattr(self, name))
-
-    def __call__(self, step: jax.Array) -> jax.Array:
-        step = jnp.asarray(step, dtype=float)
-        share = jnp.mod(step - self.first, self.cycle) / self.cycle
-        return jnp.where(step < self.first, self.last * step / self.first, self.low * (self.last / self.low) ** share)
-
-
-@dataclass(frozen=True)
-class Constant:
-    """The same value at every step.
-
-    Parameters
-    ----------
-    value
-        The temperature.
-    """
-
-    value: float
-
-    def __call__(self, step: jax.Array) -> jax.Array:
-        return jnp.full(jnp.shape(step), self.value)
-
-
-@dataclass(frozen=True)
-class RmsProp:
-    """The paper's optimiser, RMSProp; epsilon (1e-8, inside the root) as in the reference implementation.
-
-    Parameters
-    ----------
-    rate
-        Learning rate.
-    decay
-        Decay of the running mean of squared gradients.
-    """
-
-    rate: float = 0.005
-    decay: float = 0.9
-
-    def __call__(self) -> optax.GradientTransformation:
-        return optax.rmsprop(self.rate, decay=self.decay, eps=1e-8, eps_in_sqrt=True)
 
 
 @dataclass(frozen=True)
@@ -147,19 +24,21 @@ class Settings:
     Parameters
     ----------
     steps
-        SVGD steps.
+        Steps of the sampler; a step of HMC is a whole trajectory.
+    sampler
+        What moves the particles: "svgd" (as published), "sgld" or "hmc"; `Sgld` and `Hmc` have options.
     alpha
         Schedule of the inverse temperature of the edges.
     beta
         Schedule of the weight of the acyclicity penalty.
     bandwidth_z, bandwidth_theta
-        Kernel bandwidths of the latent variables and of the parameters.
+        Kernel bandwidths of the latent variables and of the parameters; SVGD only.
     estimator
         Gradient estimator of the likelihood.
     embedding
         Shape and prior of z, and how edge scores follow from it.
     optimiser
-        Optimiser of the particles.
+        Optimiser of the particles; SVGD only.
     acyclicity
         "mean-field": penalise `h` of the edge probabilities. "sampled": the mean of `h` over soft graphs, as published.
     acyclicity_samples
@@ -194,6 +73,7 @@ class Settings:
     """
 
     steps: int = 3000
+    sampler: str | Sgld | Hmc = "svgd"
     alpha: Schedule = field(default_factory=lambda: Linear(0.02))
     beta: Schedule = field(default_factory=lambda: Linear(1.0))
     bandwidth_z: float = 5.0
@@ -214,7 +94,14 @@ class Settings:
     memory_limit: float = 2.0
     devices: int = 1
 
+    @property
+    def chain(self) -> Sgld | Hmc | None:
+        """Options of the chains that the particles run; None for SVGD."""
+        return as_chain(self.sampler)
+
     def __post_init__(self):
+        if isinstance(self.chain, Hmc):
+            self._check_hmc()
         whole_number("steps", self.steps, least=1)
         whole_number("devices", self.devices, least=1)
         for name in ("bandwidth_z", "bandwidth_theta", "memory_limit"):
@@ -242,6 +129,16 @@ class Settings:
             raise InputError("the flip estimator needs closed-form evidence: set collapsed=True")
         if self.moves and not self.collapsed:
             raise InputError("moves between graphs need closed-form evidence: set collapsed=True or moves=0")
+
+    def _check_hmc(self) -> None:
+        """Raise an error if the density cannot be evaluated at both ends of a trajectory."""
+        if self.estimator.kind == "flip":
+            raise InputError("sampler 'hmc' evaluates densities, the estimator 'flip' gradients alone: use 'exact' "
+                             "(up to 12 nodes), 'gumbel' or 'score'")  # fmt: skip
+        if self.batch is not None:
+            raise InputError("batch: HMC needs the density of all rows: leave batch out, or use the sampler 'sgld'")
+        if self.acyclicity != "mean-field":
+            raise InputError("sampler 'hmc' needs a penalty without noise: set acyclicity='mean-field'")
 
 
 # slope of alpha, bandwidth of z, bandwidth of theta (table 3 of the paper), at d = 20 and at d = 50
@@ -318,6 +215,8 @@ JOINT: dict[str, Tuned] = {
 REHEATED_TO = 20.0
 MOVES_PER_NODE = 10_000
 PARAMETER_STEPS = 1000
+EXACT_NODES = 8
+"""Most nodes for which HMC sums over all parent sets by default: 128 of them per node."""
 
 
 def default_settings(model: Model, d: int, observations: int, **changes: Any) -> Settings:
@@ -367,7 +266,10 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         bandwidth_z, rate = tuned.bandwidth_z, max(tuned.rate * growth**-1.5, min(tuned.rate, 0.005))
         if not model.soft:
             estimator = replace(estimator, kind="straight-through")
-    steps = changes.get("steps", steps)
+    chain = as_chain(changes.get("sampler", "svgd"))
+    if isinstance(chain, Hmc):
+        estimator = _evaluable(model, estimator, d)
+    steps = changes.get("steps", max(1, round(steps / (1 if chain is None else chain.evaluations))))
     quarter = max(1, steps // 4)
     options: dict[str, Any] = {
         "steps": steps,
@@ -385,3 +287,10 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         "cyclic": "repair",
     }
     return Settings(**{**options, **changes})
+
+
+def _evaluable(model: Model, estimator: Estimator, d: int) -> Estimator:
+    """Return the estimator for HMC, which needs densities: exact for few nodes, then by soft graphs, then by hard."""
+    if d <= EXACT_NODES:
+        return Estimator("exact")
+    return Estimator("gumbel" if model.soft else "score") if estimator.kind == "flip" else estimator

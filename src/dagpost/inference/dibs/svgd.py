@@ -1,7 +1,7 @@
 """Stein variational gradient descent (SVGD) on particles (z, theta): algorithms 1 and 2 of the paper in one.
 
-The kernel and the update direction in matrix form, the step, and the loop over steps with its time limit, checkpoints
-and snapshots.
+The kernel and the update direction in matrix form, the step, and the loop over the steps of any sampler (`chains.py`
+has those of the others) with its time limit, checkpoints and snapshots.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.checkpoint import tree_from_arrays, tree_to_arrays
+from dagpost.inference.dibs.chains import hamiltonian_step, initial_chains, langevin_step
 from dagpost.inference.dibs.devices import (
     by_device,
     check_undisturbed,
@@ -32,6 +33,7 @@ from dagpost.inference.dibs.devices import (
     spread,
 )
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
+from dagpost.inference.dibs.samplers import Hmc, Sgld
 from dagpost.inference.dibs.target import Target, gradients
 from dagpost.typing import Key
 
@@ -91,7 +93,7 @@ class ParticleState(NamedTuple):
     key: Any
     z: Any
     theta: Any
-    optimiser: Any
+    optimiser: Any  # of SVGD; `ChainState` of the other samplers
 
 
 class Snapshot(NamedTuple):
@@ -117,6 +119,8 @@ class Snapshot(NamedTuple):
         Graph of every particle at infinite alpha, (m, d, d).
     cyclic
         Number of particles whose graph has a cycle.
+    acceptance
+        Of HMC: share of accepted trajectories, averaged over recent steps.
     """
 
     step: int
@@ -129,6 +133,7 @@ class Snapshot(NamedTuple):
     edge_probabilities: np.ndarray
     graphs: np.ndarray
     cyclic: int
+    acceptance: float | None = None
 
 
 Callback = Callable[[Snapshot], None]
@@ -154,7 +159,12 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> ParticleS
             draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
             theta = draw(jax.random.split(key_theta, particles))
         start = jnp.zeros((), dtype=int), jnp.zeros((), dtype=float)
-        state = ParticleState(*start, key_run, z, theta, settings.optimiser().init((z, theta)))
+        if settings.chain is None:
+            memory = settings.optimiser().init((z, theta))
+        else:
+            key_run, key_chains = jax.random.split(key_run)
+            memory = initial_chains(key_chains, z, theta)
+        state = ParticleState(*start, key_run, z, theta, memory)
     return spread(state, settings.devices, particles)
 
 
@@ -163,6 +173,11 @@ def step(target: Target, state: ParticleState, stats: Any, pace: Any = 1.0) -> P
     settings = target.settings
     key_gradient, key_next = jax.random.split(state.key)
     alpha, beta = settings.alpha(state.position), settings.beta(state.position)
+    if settings.chain is not None:
+        move: Any = langevin_step if isinstance(settings.chain, Sgld) else hamiltonian_step
+        (z, theta), chains = move(target, settings.chain, key_gradient, state.step, state.position,
+                                  (state.z, state.theta), state.optimiser, alpha, beta, stats)  # fmt: skip
+        return ParticleState(state.step + 1, state.position + pace, key_next, z, theta, chains)
     by_z, by_theta = gradients(target, key_gradient, state.z, state.theta, alpha, beta, stats)
     phi = directions(
         state.z, state.theta, by_z, by_theta, settings.bandwidth_z, settings.bandwidth_theta, settings.devices
@@ -269,6 +284,9 @@ def _inspect(target: Target, state: ParticleState) -> tuple[Any, ...]:
 def snapshot(target: Target, state: ParticleState) -> Snapshot:
     """Return the state as plain arrays, with edge probabilities and graphs."""
     devices = target.settings.devices
+    acceptance = None
+    if isinstance(target.settings.chain, Hmc):
+        acceptance = float(collected(state.optimiser.acceptance, devices))
     if devices > 1:
         z, theta, position, made = collected((state.z, state.theta, state.position, state.step), devices)
         state = state._replace(z=z, theta=theta, position=position, step=made, key=None, optimiser=None)
@@ -284,4 +302,5 @@ def snapshot(target: Target, state: ParticleState) -> Snapshot:
         edge_probabilities=probabilities,
         graphs=graphs,
         cyclic=int((~is_acyclic(graphs)).sum()),
+        acceptance=acceptance,
     )

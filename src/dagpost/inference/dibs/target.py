@@ -8,9 +8,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from dagpost.graphs import cyclicity
+from dagpost.graphs import all_columns, cyclicity
 from dagpost.inference.dibs.devices import own_keys
-from dagpost.inference.dibs.estimators import Estimator, map_chunked, surrogate
+from dagpost.inference.dibs.estimators import (
+    Estimator,
+    exact_log_expectation,
+    family_values,
+    log_estimate,
+    map_chunked,
+    surrogate,
+)
 from dagpost.inference.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
 from dagpost.inference.dibs.host_calls import host_call
 from dagpost.inference.dibs.latent import edge_probabilities, hard_graph, mask_certain_edges, soft_graph
@@ -59,23 +66,54 @@ def gradients(target: Target, key, z, theta, alpha, beta, stats):
     by_scores, by_theta = likelihood_gradients(target, key_likelihood, scores, theta, alpha, stats, scale)
 
     def one(z, by_scores, noise):
-        def rest(z):
-            scores = settings.embedding.scores(z)
-            probabilities = edge_probabilities(scores, alpha, target.known)
-            return (
-                jnp.sum(lax.stop_gradient(by_scores) * scores)
-                + settings.embedding.log_prior(z)
-                + target.prior.log_soft_density(probabilities)
-                - beta * expected_cyclicity(target, scores, alpha, noise)
-                - beta * excess_parents(target, probabilities)
-            )
-
-        return jax.grad(rest)(z)
+        linear = lambda scores: jnp.sum(lax.stop_gradient(by_scores) * scores)  # noqa: E731
+        return jax.grad(lambda z: _with_prior(target, linear, z, alpha, beta, noise))(z)
 
     samples = settings.acyclicity_samples if settings.acyclicity == "sampled" else 0
     noise = LogisticNoise(key_acyclicity, settings.shared_noise, (samples, *scores.shape[1:]), settings.devices)
     by_z = _over_particles(one, (z, by_scores), noise, target.chunk)
     return by_z, by_theta
+
+
+def _with_prior(target: Target, log_likelihood: Any, z, alpha, beta, noise):
+    """Return `log_likelihood(scores) + log p(z)` of one particle, the prior up to a constant (equation 8)."""
+    embedding = target.settings.embedding
+    scores = embedding.scores(z)
+    probabilities = edge_probabilities(scores, alpha, target.known)
+    return (
+        log_likelihood(scores)
+        + embedding.log_prior(z)
+        + target.prior.log_soft_density(probabilities)
+        - beta * expected_cyclicity(target, scores, alpha, noise)
+        - beta * excess_parents(target, probabilities)
+    )
+
+
+def log_density(target: Target, z, theta, alpha, beta, stats, noise_key):
+    """Return `log p(z, theta | D)` of one particle up to a constant, for samplers with an accept step.
+
+    Estimated from samples unless the estimator is "exact" (`log_estimate`); `noise_key` fixes them, so that it is a
+    function of z and theta, whose gradient is that of the estimator.
+    """
+    estimator, d = target.settings.estimator, z.shape[0]
+
+    def log_likelihood(scores):
+        if estimator.kind == "exact":
+            return _exact_likelihood(target, scores, theta, alpha, stats)
+        noise = jax.random.logistic(noise_key, (estimator.samples, d, d))
+        log_families = _family_scores(target, stats, 1.0)
+        return log_estimate(estimator, log_families, scores, theta, alpha, noise, target.sample_chunk, target.known)
+
+    return _with_prior(target, log_likelihood, z, alpha, beta, None)
+
+
+def _exact_likelihood(target: Target, scores, theta, alpha, stats, scale=1.0):
+    """Return `log E[p(D, theta | G)]` by summing over all parent sets; closed forms have their values in `stats`."""
+    if target.settings.collapsed:
+        return exact_log_expectation(stats, scores, alpha, target.known)
+    columns = jnp.asarray(all_columns(scores.shape[-1]), dtype=scores.dtype)
+    values = family_values(_family_scores(target, stats, scale), columns, theta, target.sample_chunk)
+    return exact_log_expectation(values, scores, alpha, target.known)
 
 
 def expected_cyclicity(target: Target, scores, alpha, noise):
@@ -98,10 +136,13 @@ def likelihood_gradients(target: Target, key, scores, theta, alpha, stats, scale
     noise = LogisticNoise(key, settings.shared_noise, (estimator.samples, *scores.shape[1:]), settings.devices)
     if estimator.kind == "flip":
         return _flip_gradients(target, estimator, scores, alpha, noise, stats), theta
-    log_families = _family_scores(target, stats, scale)
+    exact = estimator.kind == "exact"
+    log_families = None if exact else _family_scores(target, stats, scale)
 
     def one(scores, theta, noise):
         def function(scores, theta):
+            if exact:
+                return _exact_likelihood(target, scores, theta, alpha, stats, scale)
             return surrogate(estimator, log_families, scores, theta, alpha, noise, target.sample_chunk, target.known)
 
         return jax.grad(function, argnums=(0, 1))(scores, theta)
@@ -122,12 +163,23 @@ def _family_scores(target: Target, stats: Statistics, scale):
             graph, jnp.arange(graph.shape[-1])
         )
     if settings.batch is None:
-        return lambda graph, theta: model.log_families(graph, theta, stats)
+        joint = lambda graph, theta: model.log_families(graph, theta, stats)  # noqa: E731
+    else:
 
-    def scaled(g_j, theta_j, stats_j):
-        return scale * model.log_conditional(g_j, theta_j, stats_j) + model.log_parameter_prior(g_j, theta_j)
+        def scaled(g_j, theta_j, stats_j):
+            return scale * model.log_conditional(g_j, theta_j, stats_j) + model.log_parameter_prior(g_j, theta_j)
 
-    return lambda graph, theta: model.by_node(scaled, graph, theta, stats)
+        joint = lambda graph, theta: model.by_node(scaled, graph, theta, stats)  # noqa: E731
+    if settings.chain is None:
+        return joint
+
+    # Parameters of absent edges have no density (`models/base.py`), so that the density of (z, theta) has no integral
+    # while edges are open, and chains would wander off. For them these parameters have their prior as well, which
+    # integrates to 1 and leaves p(z | D) and p(G | D) as they are.
+    def absent(g_j, theta_j, stats_j):
+        return model.log_parameter_prior(jnp.ones_like(g_j), theta_j) - model.log_parameter_prior(g_j, theta_j)
+
+    return lambda graph, theta: joint(graph, theta) + model.by_node(absent, graph, theta, stats)
 
 
 def _evidence_on_host(table: ConjugateTable, graph):

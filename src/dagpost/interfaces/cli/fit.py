@@ -261,6 +261,7 @@ FIT_EXAMPLES = """Examples:
   dagpost fit cells.csv --watch                           edges, cycles and temperatures, live
   dagpost fit cells.csv --model linear --noise 0.1 --raw-units    the paper's linear model
   dagpost fit cells.csv --method dibs --particles 50 --set bandwidth_z=2
+  dagpost fit cells.csv --method dibs --sampler sgld       Langevin chains in place of SVGD
   dagpost fit cells.csv --quiet --json | jq '.edges[:5]'
 """
 
@@ -287,6 +288,7 @@ def fit(
     particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or bootstrap resamples.")] = 30,
     draws: o.Draws = 1000,
     steps: Annotated[int | None, typer.Option(help="DiBS steps [depends on size and model]")] = None,
+    sampler: o.Sampler = None,
     seed: o.Seed = 0,
     precision: Annotated[
         float | None, typer.Option(help="auto: target standard error of edge probabilities [0.01]")
@@ -324,7 +326,7 @@ def fit(
     """
     fit_arguments = {
         "knowledge": knowledge, "particles": particles, "draws": draws, "steps": steps, "precision": precision,
-        "max_moves": max_moves, "time_limit": time_limit, "workers": workers, "cluster": cluster,
+        "sampler": sampler, "max_moves": max_moves, "time_limit": time_limit, "workers": workers, "cluster": cluster,
     }  # fmt: skip
     reading: dict[str, Any] = dict(
         sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns),

@@ -70,6 +70,7 @@ PRIORS = ("unknown-density", "erdos-renyi", "scale-free", "uniform")
 METHODS = (
     "auto", "dibs", "dibs-paper", "exact", "mc3", "m-mc3", "g-mc3", "bootstrap-pc", "bootstrap-ges",
 )  # fmt: skip
+SAMPLERS = ("svgd", "sgld", "hmc")
 ACCELERATORS = ("cpu", "gpu")
 
 
@@ -129,6 +130,12 @@ PriorName = Annotated[
 ]
 MethodName = Annotated[
     str | None, typer.Option("--method", help=f"{', '.join(METHODS)} [auto]", autocompletion=_words(*METHODS))
+]
+Sampler = Annotated[
+    str | None,
+    typer.Option(
+        help=f"DiBS: what moves its particles, {', '.join(SAMPLERS)} [svgd]", autocompletion=_words(*SAMPLERS)
+    ),
 ]
 Noise = Annotated[float | None, typer.Option(help="Known noise variance of every node [learnt]")]
 RawUnits = Annotated[

@@ -1,0 +1,128 @@
+"""SVGD, SGLD and HMC on the latent posterior of DiBS, at equal numbers of gradients.
+
+    python benchmarks/samplers.py [--jobs 5-bge 5-linear 20-linear 5-mlp] [--sets 4] [--particles 50]
+
+writes benchmarks/results/samplers.csv (rows of problems that are not run stay) and prints its means as a table. Runs
+are without the Metropolis moves that the defaults make after the last step, which would hide what the samplers do.
+Schedules are those of the defaults. "own": the estimator that the defaults take for the sampler; "exact": the sum over
+all parent sets for every sampler.
+
+`edge_error` is the mean absolute difference of edge probabilities from the exact posterior, over ordered pairs;
+`soft_error` the same of the expectation at the last alpha (proposition 1). `graphs` counts different graphs, `ess` is
+the effective number of particles of DiBS+. `noise` is the edge error of as many independent exact draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import dagpost as dp
+from dagpost.inference.dibs import Estimator, default_settings
+from dagpost.metrics import auroc, expected_shd, negative_log_likelihood
+
+RESULTS = Path(__file__).parent / "results" / "samplers.csv"
+JOBS = {
+    "5-bge": ("bge", 5, ("own", "exact")),
+    "5-linear": ("linear", 5, ("own", "exact")),
+    "20-linear": ("linear", 20, ("own",)),
+    "5-mlp": ("mlp", 5, ("own",)),
+}
+SAMPLERS = ("svgd", "sgld", "hmc")
+
+
+def edge_error(marginals: np.ndarray, exact: np.ndarray) -> float:
+    """Mean absolute difference over ordered pairs."""
+    d = len(exact)
+    return float(np.abs(marginals - exact).sum() / (d * (d - 1)))
+
+
+def exact_is_known(name: str, d: int) -> bool:
+    """Whether the exact posterior is in closed form."""
+    return d == 5 and name != "mlp"
+
+
+def measure(job: str, number: int, particles: int) -> list[dict[str, Any]]:
+    """Run every sampler on one data set."""
+    name, d, estimators = JOBS[job]
+    sim = dp.simulate(name if name == "mlp" else "linear", nodes=d, observations=100, seed=100 + number)
+    model: dp.Model = {"bge": dp.BGe(), "linear": dp.LinearGaussian(), "mlp": dp.MlpGaussian()}[name]
+    exact = dp.exact(sim.train, model, draws=1000) if exact_is_known(name, d) else None
+    rows = []
+    for which in estimators:
+        for sampler in SAMPLERS:
+            options: dict[str, Any] = {"sampler": sampler, "moves": 0, "collapsed": name == "bge"}
+            if which == "exact":
+                options["estimator"] = Estimator("exact")
+            settings = default_settings(model, d, 100, **options)
+            began = time.perf_counter()
+            post = dp.fit(sim.train, model, method="dibs", particles=particles, seed=number, progress=False, **options)
+            seconds = time.perf_counter() - began
+            plus = post.weighted("posterior")
+            row = {
+                "job": job, "set": number, "sampler": sampler, "estimator": f"{which} ({settings.estimator.kind})",
+                "gradients": settings.steps * (1 if settings.chain is None else settings.chain.evaluations),
+                "particles": particles, "cyclic": post.info["cyclic"],
+                "graphs": len(np.unique(post.graphs.reshape(len(post), -1), axis=0)),
+                "ess": float(1 / np.sum(plus.weights**2)),
+                "eshd": expected_shd(post, sim.graph), "auroc": auroc(post, sim.graph),
+                "nll": negative_log_likelihood(post, sim.test),
+                "plus_eshd": expected_shd(plus, sim.graph), "plus_auroc": auroc(plus, sim.graph),
+                "plus_nll": negative_log_likelihood(plus, sim.test), "seconds": seconds,
+            }  # fmt: skip
+            if exact is not None:
+                truth = exact.edge_marginals
+                soft = post.latent_expectation(lambda graph: graph, samples=200)
+                draws = exact.sample(particles, seed=number)
+                row |= {
+                    "edge_error": edge_error(post.edge_marginals, truth), "soft_error": edge_error(soft.mean, truth),
+                    "plus_error": edge_error(plus.edge_marginals, truth),
+                    "noise": edge_error(draws.mean(axis=0), truth),
+                }  # fmt: skip
+            rows.append(row)
+            print(" ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()), flush=True)
+    return rows
+
+
+SHOWN = (
+    "edge_error", "plus_error", "soft_error", "noise", "eshd", "plus_eshd", "auroc", "plus_auroc", "nll", "plus_nll",
+    "graphs", "ess", "cyclic", "seconds",
+)  # fmt: skip
+
+
+def table(results: pd.DataFrame) -> str:
+    """Means over data sets, as Markdown."""
+    means = results.groupby(["job", "estimator", "sampler"], sort=False)[list(SHOWN)].mean()
+    lines = ["| " + " | ".join(["problem", "estimator", "sampler", *SHOWN]) + " |", "|" + " --- |" * (3 + len(SHOWN))]
+    for names, row in means.iterrows():
+        cells = ["" if pd.isna(v) else f"{v:.3f}" if abs(v) < 1 else f"{v:.1f}" for v in row]
+        lines.append("| " + " | ".join([*map(str, names), *cells]) + " |")  # type: ignore[arg-type]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", nargs="+", default=list(JOBS), choices=list(JOBS))
+    parser.add_argument("--sets", type=int, default=4)
+    parser.add_argument("--particles", type=int, default=50)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    results = pd.read_csv(options.out) if options.out.exists() else pd.DataFrame(columns=["job"])
+    results = results[~results["job"].isin(options.jobs)]
+    for job in options.jobs:
+        name, d, _ = JOBS[job]
+        few = 2 if name == "mlp" else 3 if d > 5 else options.sets
+        for number in range(min(options.sets, few)):
+            rows = measure(job, number, options.particles if exact_is_known(name, d) else 30)
+            results = pd.concat([results, pd.DataFrame(rows).round(4)], ignore_index=True)
+            results.to_csv(options.out, index=False)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
