@@ -69,6 +69,9 @@ class Model(abc.ABC):
     categorical: ClassVar[bool] = False
     """Whether nodes are categorical, so that effects are differences of probabilities."""
 
+    drops_intervened: bool = True
+    """Whether rows in which a node was intervened on say nothing about its parents."""
+
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""
 

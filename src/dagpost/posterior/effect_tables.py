@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost.errors import whole_number
 from dagpost.graphs import descendants
-from dagpost.models import BDeu
+from dagpost.models import BDeu, Perturbed
 from dagpost.posterior.effects import (
     Units,
     check_level,
@@ -117,7 +117,7 @@ def _all_level_effects(
 ) -> Float[np.ndarray, "n d d"]:
     """Return all effects in a categorical network, between the first and the last level of each cause on the last level
     of each effect: with tables drawn for each graph, or their means given the graph."""
-    assert isinstance(post.model, BDeu) and post.data is not None
+    assert isinstance(post.model, BDeu | Perturbed) and post.data is not None
     stats = post.model.summarise(post.data)
     out = np.zeros(graphs.shape)
     for i, j in zip(*np.nonzero(descendants(graphs).any(axis=0))):

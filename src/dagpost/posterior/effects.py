@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import descendants
-from dagpost.models import BDeu, Model
+from dagpost.models import BDeu, Model, Perturbed
 from dagpost.posterior.features import weighted_mean
 from dagpost.posterior.interventions import (
     effect_moments,
@@ -208,13 +208,13 @@ def effect_of(
 
 def _level_draws(post: GraphSample, member: np.ndarray, i: int, j: int, levels: LevelContrast, rng: Any) -> np.ndarray:
     """Return draws of an effect in a categorical network, with tables drawn for each of the selected graphs."""
-    assert isinstance(post.model, BDeu) and post.data is not None
+    assert isinstance(post.model, BDeu | Perturbed) and post.data is not None
     return level_effects(post.model, post.model.summarise(post.data), post.graphs[member], i, j, levels, rng)
 
 
 def _level_mean(post: GraphSample, i: int, j: int, levels: LevelContrast) -> tuple[float, float]:
     """Return the posterior mean of that effect, exact given the graphs, and its Monte Carlo standard error."""
-    assert isinstance(post.model, BDeu) and post.data is not None
+    assert isinstance(post.model, BDeu | Perturbed) and post.data is not None
     given = level_effects(post.model, post.model.summarise(post.data), post.graphs, i, j, levels, None)
     return weighted_mean(given, post.weights, chain_of_draws(post), post.is_exhaustive)
 

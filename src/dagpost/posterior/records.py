@@ -7,7 +7,7 @@ a dictionary, which is also what posterior files of format 1 hold.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 EndedBy = Literal["diagnostics", "steps", "limit"]
@@ -150,6 +150,8 @@ class Provenance:
         Kind of each column and names of its categories; None where all columns are continuous.
     lags, series
         Of a table of two time slices: 1, and the column that named the series; else None.
+    conditions
+        Column that named the conditions, if there was one.
     options
         Options of the run, the method and the seed included.
     knowledge
@@ -165,10 +167,31 @@ class Provenance:
     levels: Sequence[Sequence[str]] | None = None
     lags: int | None = None
     series: str | None = None
+    conditions: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Mapping[str, Any] | None = None
     total_seconds: float | None = None
     compiling: float | None = None
+
+
+@dataclass(frozen=True)
+class TargetProbabilities:
+    """Which condition changes the mechanism of which node.
+
+    Attributes
+    ----------
+    conditions
+        Names of the conditions.
+    probability, prior
+        Posterior and prior probability, by condition and node.
+    change
+        "soft": parents stay and parameters change; "hard": a changed node has no parents.
+    """
+
+    conditions: Sequence[str]
+    probability: Sequence[Sequence[float]]
+    prior: Sequence[Sequence[float]]
+    change: Literal["soft", "hard"] = "soft"
 
 
 @dataclass(frozen=True)
@@ -213,6 +236,8 @@ class RunRecord:
         What was assumed because nobody said otherwise, by topic.
     extra
         Entries of user-defined methods.
+    targets
+        Probabilities of the targets of conditions, where the data have conditions.
     """
 
     method: str = ""
@@ -222,6 +247,7 @@ class RunRecord:
     provenance: Provenance = field(default_factory=Provenance)
     assumptions: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    targets: TargetProbabilities | None = None
 
     def with_sampling(self, **changes: Any) -> Self:
         """Return the record with these fields of `sampling` changed."""
@@ -236,6 +262,8 @@ class RunRecord:
         if self.verdict is not None:
             told = self.verdict
             out |= {"verdict": told.text, "trusted": told.trusted, "model_fit": told.model_fit}
+        if self.targets is not None:
+            out["targets"] = asdict(self.targets)
         out |= {"assumptions": dict(self.assumptions), **self.extra}
         return {name: value for name, value in out.items() if not _is_unset(name, value)}
 
@@ -254,10 +282,12 @@ class RunRecord:
             if all(f.name in rest for f in fields(kind) if _is_required(f)):
                 diagnostics = kind(**take(kind))
                 break
+        targets = rest.pop("targets", None)
         verdict = None if text is None and trusted is None else Verdict(text or "", trusted, model_fit)
         return cls(
-            method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), rest.pop("assumptions", {}), rest
-        )
+            method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), rest.pop("assumptions", {}), rest,
+            None if targets is None else TargetProbabilities(**targets),
+        )  # fmt: skip
 
 
 def _is_required(entry: Field[Any]) -> bool:

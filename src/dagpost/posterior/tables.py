@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 
 from dagpost.errors import InputError, nearest, printable
 from dagpost.graphs import descendants
-from dagpost.models import BDeu, Statistics
+from dagpost.models import BDeu, Perturbed, Statistics
 from dagpost.posterior.sample import GraphSample, group_equal
 from dagpost.typing import Graph, Graphs
 
@@ -72,7 +72,7 @@ def contrast_text(post: GraphSample, i: int, j: int, levels: LevelContrast) -> s
 
 def mean_table(post: GraphSample, j: int, graph: Graph) -> pd.DataFrame:
     """Return the posterior mean of a node's table given a graph; see `Posterior.probability_table`."""
-    if not isinstance(post.model, BDeu):
+    if not (isinstance(post.model, BDeu | Perturbed) and post.model.categorical):
         raise InputError(f"the model {post.model.name!r} has no tables of probabilities: they are those of 'bdeu'")
     if post.data is None:
         raise InputError("tables of probabilities need the data: call with_data(data) on the posterior first")
@@ -96,7 +96,7 @@ def relevant_families(graphs: Graphs, i: int, j: int) -> tuple[Int[np.ndarray, "
 
 
 def level_effects(
-    model: BDeu, stats: Statistics, graphs: Graphs, i: int, j: int, levels: LevelContrast,
+    model: BDeu | Perturbed, stats: Statistics, graphs: Graphs, i: int, j: int, levels: LevelContrast,
     rng: np.random.Generator | None,
 ) -> Float[np.ndarray, " m"]:  # fmt: skip
     """Return the effect of i on j in every graph: with tables drawn anew for each, or its mean given the graph.
