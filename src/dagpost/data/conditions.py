@@ -95,9 +95,13 @@ def check_conditions(conditions: Conditions) -> None:
     """Raise an error for a table of a single condition, and for a condition with too few rows."""
     counts = np.bincount(conditions.of_row + 1, minlength=len(conditions.labels) + 1)
     if (counts > 0).sum() < 2:
-        what = f"all rows are of condition '{printable(conditions.labels[0])}'" if conditions.labels else "no row has one"
+        what = (
+            f"all rows are of condition '{printable(conditions.labels[0])}'" if conditions.labels else "no row has one"
+        )
         where = f" in column '{printable(conditions.column)}'" if conditions.column else ""
-        raise InputError(f"conditions{where}: {what}, and it takes at least 2 to tell them apart: leave `conditions` out")
+        raise InputError(
+            f"conditions{where}: {what}, and it takes at least 2 to tell them apart: leave `conditions` out"
+        )
     for label, count in zip(conditions.labels, counts[1:]):
         if 0 < count < FEWEST_ROWS:
             row = int(np.flatnonzero(conditions.of_row == conditions.labels.index(label))[0]) + 1

@@ -32,6 +32,7 @@ from dagpost.data.values import as_matrix, list_names, raise_problems, value_pro
 from dagpost.errors import InputError, printable
 from dagpost.typing import Mask
 
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Scaling:
     """Recorded standardisation: `standardised = (raw - mean) / scale`.

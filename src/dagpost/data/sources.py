@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
-from dagpost.data.dataset import Dataset
 from dagpost.data.conditions import split_conditions
+from dagpost.data.dataset import Dataset
 from dagpost.data.formats import TextFormat
 from dagpost.data.kinds import merged_levels, read_kinds
 from dagpost.data.lags import in_slices

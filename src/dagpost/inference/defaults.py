@@ -119,7 +119,7 @@ def assume(
         messages["prior"] = "all edges equally probable; how many there are is learnt (unknown-density)"
     if method is None:
         messages["method"] = "auto: exact for few columns, chains over graphs for more"
-    if not data.intervened.any():
+    if not data.intervened.any() and data.conditions is None:
         messages["rows"] = "all observed, none from an intervention"
     if not built_model.categorical:
         messages |= _two_valued_columns(data)

@@ -33,8 +33,8 @@ from dagpost.inference.method import Method, MethodName, Problem
 from dagpost.models import Model, Perturbed, as_model, perturbed
 from dagpost.posterior import Posterior
 from dagpost.posterior.model_check import check_model, model_fit_text
-from dagpost.posterior.records import Provenance
 from dagpost.posterior.provenance import with_provenance
+from dagpost.posterior.records import Provenance
 from dagpost.posterior.targets import with_targets
 from dagpost.priors import GraphPrior, as_knowledge, as_prior, informed
 
@@ -50,6 +50,7 @@ METHODS: dict[str, MethodName] = {
     "exact": MethodName(Exact),
 }
 """Methods by name; a new one is a file with its class, and a line here."""
+
 
 def as_method(
     method: str | Method, common: dict[str, Any] | None = None, options: dict[str, Any] | None = None

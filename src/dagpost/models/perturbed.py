@@ -34,7 +34,7 @@ from dagpost.models.additive import Additive
 from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.bdeu import BDeu, NodeIndex
 from dagpost.models.bge import BGe
-from dagpost.models.conjugate import ConjugateTable, evidence_with, family_scratch
+from dagpost.models.conjugate import evidence_with, family_scratch
 from dagpost.models.counts import count_evidence, count_scratch, plain_counts
 from dagpost.models.linear_gaussian import LinearGaussian
 from dagpost.models.targets import Targets, as_targets
@@ -83,7 +83,9 @@ class Perturbed(Model):
     def __post_init__(self):
         if not isinstance(self.base, CLOSED_FORMS):
             names = ", ".join(repr(kind.name) for kind in CLOSED_FORMS)
-            raise InputError(f"the model {self.base.name!r} takes no conditions: use {names}, or leave `conditions` out")
+            raise InputError(
+                f"the model {self.base.name!r} takes no conditions: use {names}, or leave `conditions` out"
+            )
 
     @property
     def name(self) -> str:  # type: ignore[override]

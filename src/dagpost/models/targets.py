@@ -122,7 +122,7 @@ class Targets:
     def sets(self, data: Dataset) -> TargetSets:
         """Return the sets of conditions that are possible for some node, with their prior probabilities by node."""
         prior = self.prior(data)
-        count, d = prior.shape
+        count = len(prior)
         columns, which = np.unique(prior, axis=1, return_inverse=True)  # nodes with the same prior share their sets
         places: dict[tuple[int, ...], int] = {}
         entries: list[tuple[int, int, float]] = []
@@ -189,19 +189,24 @@ def as_targets(targets: Any, data: Dataset) -> tuple[Targets, Dataset] | None:
     if isinstance(targets, Mapping):
         unknown = [str(name) for name in targets if name not in Targets.__dataclass_fields__]
         if unknown:
-            raise InputError(f"targets have no setting {unknown[0]!r}: {nearest(unknown[0], Targets.__dataclass_fields__)}")
+            raise InputError(
+                f"targets have no setting {unknown[0]!r}: {nearest(unknown[0], Targets.__dataclass_fields__)}"
+            )
         targets = Targets(**targets)
     words = {None: Targets(), "unknown": Targets(), "known": Targets(probability=0.0)}
     if not isinstance(targets, Targets):
         if not isinstance(targets, str | None) or targets not in words:
-            raise InputError(f"targets={targets!r:.40}: {nearest(str(targets), ['unknown', 'known'])}, or dp.Targets(…)")
+            raise InputError(
+                f"targets={targets!r:.40}: {nearest(str(targets), ['unknown', 'known'])}, or dp.Targets(…)"
+            )
         targets = words[targets]
     conditions = data.conditions
     if conditions is None:
         if not data.intervened.any():
-            raise InputError("targets are asked for, but the table has no conditions: name their column, conditions=…")
+            raise InputError(
+                "targets are asked for, but the table has no conditions: name their column, "
+                "conditions=… (--conditions COLUMN)"
+            )
         conditions = conditions_of_mask(data.intervened, data.names)
     check_conditions(conditions)
     return targets, replace(data, conditions=conditions)
-
-

@@ -29,8 +29,8 @@ from dagpost.posterior.features import (
 from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
 from dagpost.posterior.parameters import log_joint_of, predict, systematic
-from dagpost.posterior.records import RunRecord
 from dagpost.posterior.provenance import with_data
+from dagpost.posterior.records import RunRecord
 from dagpost.posterior.sample import GraphSample
 from dagpost.posterior.targets import target_table
 from dagpost.priors import GraphPrior
