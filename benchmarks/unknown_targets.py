@@ -25,11 +25,13 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
+from scipy.special import log_softmax, logsumexp
 from sklearn.metrics import roc_auc_score
 
 import dagpost as dp
 from dagpost.data.sachs import CONDITIONS
 from dagpost.errors import DataWarning
+from dagpost.models import Perturbed
 
 RESULTS = Path(__file__).parent / "results"
 CONTROL = "anti-CD3/CD28"
@@ -75,9 +77,7 @@ def run_simulated(sets: int, nodes: list[int], rows: int) -> None:
         print(f"{change}: {sets} data sets in {time.perf_counter() - began:.0f} s", flush=True)
     columns = ["change", "d", "set", "condition", "node", "target", "probability", "shd_known", "shd", "shd_ignored"]
     table = pd.DataFrame(found, columns=columns)
-    print(
-        f"\nreliability: {sets} data sets of {' , '.join(map(str, nodes))} nodes, {rows} rows in each of 4 conditions"
-    )
+    print(f"\nreliability: {sets} data sets of {', '.join(map(str, nodes))} nodes, {rows} rows in each of 4 conditions")
     table["tenth"] = np.minimum((10 * table.probability).astype(int), 9)
     rows_out = []
     for (change, tenth), part in table.groupby(["change", "tenth"], sort=False):
@@ -115,7 +115,8 @@ def run_proteins(sizes: list[str]) -> None:
             began = time.perf_counter()
             targets = dp.Targets(change, observational=CONTROL)
             post = dp.exact(data, model="bge", prior="unknown-density", conditions=labels[rows], targets=targets)
-            table = post.targets()
+            assert post.record.targets is not None
+            table, log_odds = post.targets(), odds_of_targets(post)
             print(
                 f"\n{change}, {size} rows of each condition ({len(rows)}): exact in {time.perf_counter() - began:.0f} s"
             )
@@ -124,10 +125,13 @@ def run_proteins(sizes: list[str]) -> None:
                     continue
                 of = table[table.condition == condition].reset_index(drop=True)
                 likely = [f"{n} {p:.2f}" for n, p in zip(of.node, of.probability) if p >= 0.5]
-                p = float(of.probability[of.node == target].iloc[0]) if target else float("nan")
-                rank = int((of.probability > p).sum()) + 1 if target else 0
-                told = f"{target} {p:.3f} (rank {rank} of 11)" if target else "none measured"
-                print(f"  {condition:16} published: {told:30} above 0.5: {len(likely)}: {', '.join(likely)}")
+                told = "none measured"
+                if target:
+                    p = float(of.probability[of.node == target].iloc[0])
+                    odds = log_odds[:, post.record.targets.conditions.index(condition)]
+                    rank = int((odds > odds[data.names.index(target)]).sum()) + 1
+                    told = f"{target} {p:.3f} (rank {rank} of 11 by odds)"
+                print(f"  {condition:16} published: {told:39} above 0.5: {len(likely)}: {', '.join(likely)}")
                 for n, q in zip(of.node, of.probability):
                     out.append((change, size, condition, n, n == target, round(float(q), 4)))
             edges, truth = post.edge_marginals, dp.sachs_graph("sachs20").to_numpy()
@@ -145,6 +149,23 @@ def run_proteins(sizes: list[str]) -> None:
             print(f"  {name}: {post.expected_edges:.1f} edges, AUROC {area:.3f}")
     names = ["change", "rows", "condition", "node", "published", "probability"]
     pd.DataFrame(out, columns=names).to_csv(RESULTS / "protein_targets.csv", index=False)
+
+
+def odds_of_targets(post: dp.ExactPosterior) -> np.ndarray:
+    """Return the log posterior odds of every target, (d, k): probabilities of many are 1 up to rounding."""
+    model, exact = post.model, post.parent_probabilities
+    assert isinstance(model, Perturbed) and exact is not None and post.data is not None
+    stats, d = model.summarise(post.data), post.nodes
+    out = []
+    for j in range(d):
+        codes = np.flatnonzero(exact[j] > 1e-10)
+        parents = (codes[:, None] >> np.arange(d) & 1).astype(bool)
+        log_terms = np.log(exact[j, codes])[:, None] + log_softmax(
+            model.set_terms(np.full(len(codes), j), parents, stats), axis=1
+        )
+        of_set, members = logsumexp(log_terms, axis=0), stats.shared.members
+        out.append([logsumexp(of_set[hit]) - logsumexp(of_set[~hit]) if hit.any() else -np.inf for hit in members.T])
+    return np.array(out)
 
 
 def _known(data: dp.Dataset, labels: np.ndarray) -> dp.Dataset:

@@ -235,7 +235,8 @@ def check_level(level: float) -> None:
 
 def has_closed_moments(post: GraphSample) -> bool:
     """Return whether moments given a graph have a closed form and the data to compute it."""
-    return can_draw(post) and type(post.model).weight_moments is not Model.weight_moments
+    model = post.model.base if isinstance(post.model, Perturbed) else post.model
+    return can_draw(post) and type(model).weight_moments is not Model.weight_moments
 
 
 def check_units(units: Units) -> None:
