@@ -84,7 +84,7 @@ def auto(
         also = f" {post.record.verdict.text}" if post.record.verdict is not None else ""
         return post.with_record(verdict=Verdict(f"DiBS alone, without chains: the {what}.{also}"))
     own = [*options, *([] if steps is None else ["steps"])]  # options of DiBS
-    usual_start = "empty" if model.has_compiled_evidence or model.categorical else "additive"
+    usual_start = "empty" if model.has_compiled_evidence else "additive"
     start = _checked(start) if start is not None else "dibs" if own else usual_start
     key_chains, key_theta, key_start = jax.random.split(jax.random.fold_in(key_from_seed(seed), 1), 3)
     made: dict[str, Any] = {"start": start}
@@ -288,7 +288,7 @@ class Auto(Method):
         most = EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO
         if isinstance(model, Perturbed):  # a family takes as many microseconds as there are sets of conditions
             sets = len(model.targets.sets(problem.data).members)
-            most = max(most, EXACT_UP_TO) if sets * d << (d - 1) <= MOST_FAMILIES else 0
+            most = EXACT_UP_TO if sets * d << (d - 1) <= MOST_FAMILIES else 0
         return bool(
             d <= (most if model.has_evidence else EXACT_NUMERICAL_UP_TO)
             and prior.components(d)

@@ -26,7 +26,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import log_softmax, logsumexp
 
-from dagpost._util.compiled import njit
 from dagpost._util.numerics import generator
 from dagpost.data import Dataset
 from dagpost.errors import InputError
@@ -34,9 +33,10 @@ from dagpost.models.additive import Additive
 from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.bdeu import BDeu, NodeIndex
 from dagpost.models.bge import BGe
-from dagpost.models.conjugate import evidence_with, family_scratch
-from dagpost.models.counts import count_evidence, count_scratch, plain_counts
+from dagpost.models.conjugate import ConjugateTable, no_table
+from dagpost.models.counts import CountTable, no_counts, plain_counts
 from dagpost.models.linear_gaussian import LinearGaussian
+from dagpost.models.set_evidence import SetTable, plain_table, set_terms
 from dagpost.models.targets import Targets, as_targets
 from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, Theta
 
@@ -149,26 +149,25 @@ class Perturbed(Model):
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics
     ) -> Float[np.ndarray, "n s"]:
         """Return `log p_j(T) Z_j(P, T)` of families, for every set T of conditions."""
-        shared = stats.shared
-        members, log_prior = np.asarray(shared.members), np.asarray(shared.log_prior)
-        nodes, sets = np.asarray(nodes, np.int64), len(members)
-        possible = np.isfinite(log_prior)
-        wanted = np.concatenate([possible, (members.T.astype(float) @ possible) > 0])  # (s + k, d) groups by node
-        without_parents = np.arange(len(wanted)) >= (sets if self.targets.change == "hard" else len(wanted))
-        by_group = np.zeros((len(nodes), len(wanted)))
-        rows = np.ascontiguousarray(parents, np.bool_)
-        table = self.base.evidence_table(shared.of_model)
-        if table is not None:
-            _gaussian_groups(_own_group(table), nodes, rows, wanted, without_parents, by_group)
-        else:
-            counts = plain_counts(self.base.count_table(shared.of_model))
-            _count_groups(_own_group(counts), nodes, rows, wanted, without_parents, by_group)
-        return log_prior[:, nodes].T + by_group[:, :sets] + by_group[:, sets:] @ members.T
+        return set_terms(*self.compiled_tables(stats), nodes, parents)
+
+    def compiled_tables(self, stats: Statistics) -> tuple[ConjugateTable, CountTable, SetTable]:
+        """Return the tables of compiled evidence: of the model, by group of rows, and of the sets of conditions."""
+        shared, d = stats.shared, len(stats.shared.levels)
+        table, counts = self.base.evidence_table(shared.of_model), self.base.count_table(shared.of_model)
+        sets = SetTable(shared.members, shared.log_prior, shared.log_unit, self.targets.change == "hard")
+        return (
+            no_table(d) if table is None else plain_table(table),
+            no_counts(d) if counts is None else plain_counts(counts),
+            plain_table(sets),
+        )
+
+    @property
+    def has_compiled_evidence(self) -> bool:
+        return True
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
-        row = np.zeros((1, len(stats.shared.levels)), np.bool_)
-        row[0, np.asarray(parents, dtype=np.int64)] = True
-        return float(self.log_evidences(np.array([j]), row, stats)[0])
+        return float(self.log_evidences(np.array([j]), _indicator(parents, stats), stats)[0])
 
     def log_evidences(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics
@@ -217,9 +216,7 @@ class Perturbed(Model):
         """Return the probability of each set of conditions given the family and the data."""
         if not stats.shared.members.shape[1]:
             return np.ones(1)
-        row = np.zeros((1, len(stats.shared.levels)), np.bool_)
-        row[0, np.asarray(parents, dtype=np.int64)] = True
-        return np.exp(log_softmax(self.set_terms(np.array([j]), row, stats)[0]))
+        return np.exp(log_softmax(self.set_terms(np.array([j]), _indicator(parents, stats), stats)[0]))
 
     def _in_groups(self, stats: Statistics, group: Any) -> Statistics:
         """Return the statistics of the model with a group of rows for each node: those outside its set."""
@@ -324,6 +321,13 @@ def perturbed(model: Model, targets: Any, data: Dataset) -> tuple[Model, Dataset
     return Perturbed(model, found[0]), found[1]
 
 
+def _indicator(parents: Any, stats: Statistics) -> Bool[np.ndarray, "1 d"]:
+    """Return the indicator of one set of parents."""
+    row = np.zeros((1, len(stats.shared.levels)), np.bool_)
+    row[0, np.asarray(parents, dtype=np.int64)] = True
+    return row
+
+
 def _regrouped(tree: Any, group: np.ndarray) -> Any:
     """Return statistics whose named tuples have this group of rows for each node."""
     if not hasattr(tree, "_fields"):
@@ -331,15 +335,6 @@ def _regrouped(tree: Any, group: np.ndarray) -> Any:
     return tree._replace(
         **{name: group if name == "group" else _regrouped(getattr(tree, name), group) for name in tree._fields}
     )
-
-
-def _own_group(table: Any) -> Any:
-    """Return the table with numbers that compiled code takes, and an array of groups of its own to write to."""
-    fields = {
-        name: np.asarray(value).item() if np.ndim(value) == 0 else np.asarray(value)
-        for name, value in table._asdict().items()
-    }
-    return type(table)(**fields | {"group": np.zeros(len(fields["group"]), np.int64)})
 
 
 def _stacked(leaves: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -351,36 +346,3 @@ def _stacked(leaves: tuple[np.ndarray, ...]) -> np.ndarray:
             for leaf in map(np.asarray, leaves)
         ]
     )
-
-
-@njit(nogil=True)
-def _gaussian_groups(table, nodes, parents, wanted, without_parents, out):
-    """Write the log evidence of families to `out`, for each wanted group of rows; writes to `table.group`."""
-    chosen, columns, lower = family_scratch(table)
-    for f in range(nodes.shape[0]):
-        j, p = nodes[f], 0
-        for i in range(parents.shape[1]):
-            if parents[f, i]:
-                chosen[p] = i
-                p += 1
-        for g in range(wanted.shape[0]):
-            if wanted[g, j]:
-                table.group[j] = g
-                out[f, g] = evidence_with(table, j, chosen, 0 if without_parents[g] else p, columns, lower)
-
-
-@njit(nogil=True)
-def _count_groups(table, nodes, parents, wanted, without_parents, out):
-    """Write the log evidence of categorical families to `out`, for each wanted group of rows; writes to
-    `table.group`."""
-    chosen, scratch = np.empty(parents.shape[1], np.int64), count_scratch(table)
-    for f in range(nodes.shape[0]):
-        j, p = nodes[f], 0
-        for i in range(parents.shape[1]):
-            if parents[f, i]:
-                chosen[p] = i
-                p += 1
-        for g in range(wanted.shape[0]):
-            if wanted[g, j]:
-                table.group[j] = g
-                out[f, g] = count_evidence(table, j, chosen, 0 if without_parents[g] else p, scratch)
