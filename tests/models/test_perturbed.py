@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 import dagpost as dp
 from dagpost.data.conditions import as_conditions
-from dagpost.errors import InputError
+from dagpost.errors import DataWarning, InputError
 from dagpost.models import Perturbed, as_model
 
 LABELS = ["none"] * 12 + ["a"] * 9 + ["b"] * 7
@@ -166,8 +166,16 @@ def test_names_are_checked_against_the_table(targets, message):
 
 def test_many_conditions_need_a_bound():
     rng = np.random.default_rng(0)
-    labels = np.repeat([f"c{k}" for k in range(15)], 3)
-    data = rng.normal(size=(45, 2))
+    labels = np.repeat(["none", *(f"c{k}" for k in range(15))], 3)
+    data = rng.normal(size=(48, 2))
     with pytest.raises(InputError, match=r"15 conditions with uncertain targets are 32,768 sets.*most=2"):
         dp.exact(data, "bge", conditions=labels)
     assert dp.exact(data, "bge", conditions=labels, targets={"most": 2}).targets().shape == (30, 4)
+
+
+def test_a_table_without_unperturbed_rows_is_said():
+    data = rows()
+    data = data.rows(data.conditions.of_row >= 0)
+    with pytest.warns(DataWarning, match="every row has a condition"):
+        dp.exact(data, "bge")
+    dp.exact(data, "bge", targets={"observational": "a"})

@@ -10,6 +10,7 @@ restricted to sets of at most `most` uncertain conditions, and normalised, where
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
@@ -21,7 +22,7 @@ from jaxtyping import Bool, Float
 from dagpost.data import Dataset
 from dagpost.data.conditions import check_conditions, conditions_of_mask
 from dagpost.data.slices import past_columns
-from dagpost.errors import InputError, nearest, printable, whole_number
+from dagpost.errors import DataWarning, InputError, nearest, printable, whole_number
 
 CHANGES = ("soft", "hard")
 MOST_SETS = 4096
@@ -209,4 +210,11 @@ def as_targets(targets: Any, data: Dataset) -> tuple[Targets, Dataset] | None:
             )
         conditions = conditions_of_mask(data.intervened, data.names)
     check_conditions(conditions)
+    if targets.observational is None and targets.probability > 0 and (conditions.of_row >= 0).all():
+        warnings.warn(
+            "every row has a condition that may change mechanisms: what most of them share counts as unchanged, unless "
+            "one is named that changes nothing, Targets(observational=…) (--observational LABEL)",
+            DataWarning,
+            stacklevel=4,
+        )
     return targets, replace(data, conditions=conditions)
