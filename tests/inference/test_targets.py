@@ -171,7 +171,6 @@ def test_command_line_and_report(tmp_path, monkeypatch, capsys):
     assert "condition A changes: v1 (" in shown and "condition control changes: nothing" in shown
     page = (tmp_path / "run" / "report.html").read_text()
     assert 'id="targets"' in page and "keeps its parents" in page and '<a href="#targets">' in page
-    assert main(["report", "run", "--overwrite"]) == 0
     assert main(["exact", "cells.csv", "--targets", "unknown", "--drop", "drug", "--out", "other"]) == 2
     assert "the table has no conditions" in capsys.readouterr().err
     post = dp.exact(frame.drop(columns="drug"))

@@ -81,7 +81,7 @@ def test_moments_are_those_of_draws(model, prior):
     stats = built.summarise(data)
     graph = np.zeros((3, 3), dtype=bool)
     graph[[0, 2], 1] = True
-    count = 3000
+    count = 1000
     drawn = built.draw_thetas(jax.random.split(jax.random.key(0), count), np.repeat(graph[None], count, 0), stats)
     weights = built.linear_weights(drawn)[:, [0, 2], 1]
     mean, covariance = built.weight_moments(1, np.array([0, 2]), stats)
