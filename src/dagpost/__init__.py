@@ -37,6 +37,7 @@ _HOMES = {
     "LinearGaussian": "models",
     "MlpGaussian": "models",
     "Model": "models",
+    "Targets": "models",
     "Curve": "posterior",
     "Effect": "posterior",
     "Posterior": "posterior",
@@ -107,6 +108,7 @@ __all__ = [
     "ScaleFree",
     "Simulation",
     "StructureLearner",
+    "Targets",
     "Uniform",
     "UnknownDensity",
     "__version__",
@@ -148,7 +150,7 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
     from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
-    from dagpost.models import Additive, BDeu, BGe, Copula, GaussianProcess, LinearGaussian, MlpGaussian, Model
+    from dagpost.models import Additive, BDeu, BGe, Copula, GaussianProcess, LinearGaussian, MlpGaussian, Model, Targets
     from dagpost.posterior import Curve, Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity
     from dagpost.report import write_report

@@ -19,7 +19,7 @@ from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
 from dagpost.inference.exact import ExactPosterior
 from dagpost.posterior import Posterior
-from dagpost.posterior.sample import aligned
+from dagpost.posterior.provenance import aligned
 from dagpost.typing import Graph
 
 

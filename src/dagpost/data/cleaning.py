@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dagpost.data.conditions import Conditions
 from dagpost.data.dataset import Dataset
 from dagpost.data.kinds import parse_kinds
 from dagpost.data.values import MEASUREMENT, constant_columns, duplicate_columns, is_number, list_names
@@ -93,6 +94,7 @@ def as_cleaned(
     notes: Sequence[str] = (),
     left_out: Collection[str] = (),
     kinds: Any = None,
+    conditions: Conditions | None = None,
 ) -> Dataset:
     """Return a frame as a `Dataset`, without the columns and rows to be dropped.
 
@@ -110,6 +112,8 @@ def as_cleaned(
         Names of columns that reading has left out already, which may be dropped again.
     kinds
         Kinds of columns, as in `dagpost.read_table`.
+    conditions
+        Condition of each row of the frame.
     """
     columns = [str(name) for name in frame.columns]
     wanted = parse_kinds(kinds, columns, [*left_out])
@@ -136,7 +140,10 @@ def as_cleaned(
     mask = None if mask is None else mask[rows][:, kept]
     of_kept = {name: kind for name, kind in wanted.items() if name in {str(name) for name in frame.columns}}
     how = "keep" if missing == "keep" else "error"
-    data = Dataset(frame[rows], intervened=mask, notes=tuple(notes), kinds=of_kept, missing=how)  # type: ignore
+    data = Dataset(
+        frame[rows], intervened=mask, notes=tuple(notes), kinds=of_kept, missing=how,  # type: ignore
+        conditions=None if conditions is None else conditions.rows(rows),
+    )  # fmt: skip
     return without_redundant(data, redundant)
 
 

@@ -6,7 +6,6 @@ Names and values are checked once, when the dataset is created; names are never 
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from dagpost.data.conditions import Conditions
 from dagpost.data.kinds import (
     Levels,
     describe_column,
@@ -25,62 +25,12 @@ from dagpost.data.kinds import (
     parse_kinds,
     recode,
 )
+from dagpost.data.names import as_texts, name_problems
 from dagpost.data.slices import PAST, past_columns, pooled_scaling, variables_of
 from dagpost.data.targets import intervention_mask
 from dagpost.data.values import as_matrix, raise_problems, value_problems
 from dagpost.errors import InputError, printable
 from dagpost.typing import Mask
-
-UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that names must not contain: control, formatting, surrogates, line and paragraph breaks."""
-
-MOST_PROBLEMS = 4
-"""Number of bad names that one message lists."""
-
-
-def check_names(names: Sequence[object], count: int) -> tuple[str, ...]:
-    """Return the names as strings, or raise an error that names those that are empty, unprintable or ambiguous."""
-    texts = _as_texts(names, count)
-    raise_problems(_name_problems(texts))
-    return texts
-
-
-def _as_texts(names: Sequence[object], count: int) -> tuple[str, ...]:
-    """Return the names as strings, or raise an error if there is not one for each column."""
-    if isinstance(names, str):
-        raise InputError(f"names={names!r}: give one name for each column, not a single string")
-    texts = tuple("" if name is None or name != name else str(name) for name in names)
-    if len(texts) != count:
-        raise InputError(f"{len(texts)} names for {count} columns: give one name for each column")
-    return texts
-
-
-def _name_problems(texts: Sequence[str]) -> list[str]:
-    """Return a problem for each name that is empty, unprintable or ambiguous."""
-    problems = []
-    seen: dict[str, str] = {}
-    for position, text in enumerate(texts):
-        if not text.strip():
-            problems.append(f"column {position + 1} has an empty name: give it one")
-            continue
-        bad = next((c for c in text if unicodedata.category(c) in UNPRINTABLE), None)
-        if bad is not None:
-            kind = "control character" if unicodedata.category(bad) == "Cc" else "invisible character"
-            problems.append(
-                f"the name of column {position + 1}, '{printable(text)}', holds the {kind} U+{ord(bad):04X}: rename it"
-            )
-        normal = unicodedata.normalize("NFKC", text).strip()
-        if seen.get(normal) == text:
-            problems.append(f"the name '{printable(text)}' stands for two columns: rename one")
-        elif normal in seen:
-            problems.append(
-                f"the names '{printable(seen[normal])}' and '{printable(text)}' look the same "
-                "(they are equal after Unicode normalisation): rename one"
-            )
-        seen[normal] = text
-    if len(problems) > MOST_PROBLEMS:
-        problems[MOST_PROBLEMS:] = [f"{len(problems) - MOST_PROBLEMS} more names have such problems: rename them"]
-    return problems
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +77,8 @@ class Dataset:
         "keep" to accept missing cells, which are NaN in `values`; by default they are an error.
     lags, series
         1 for a table of two time slices (`dagpost.data.lagged`), and the column that named the series; else 0 and None.
+    conditions
+        Experiment that each row comes from, if there are several; see `as_dataset`.
 
     Examples
     --------
@@ -146,6 +98,7 @@ class Dataset:
     missing: Literal["error", "keep"] = "error"
     lags: int = 0
     series: str | None = None
+    conditions: Conditions | None = None
 
     def __post_init__(self):
         names = () if self.names is None else self.names if isinstance(self.names, str) else tuple(self.names)
@@ -155,7 +108,7 @@ class Dataset:
         d = table.shape[1]
         if d == 0:
             raise InputError("the table has no columns")
-        names = _as_texts(names or [f"x{j}" for j in range(d)], d)
+        names = as_texts(names or [f"x{j}" for j in range(d)], d)
         levels, faults, kinds = tuple(tuple(one) for one in self.levels) or ((),) * d, {}, (None,) * d
         if self.levels and isinstance(self.kinds, tuple) and len(self.kinds) == d:
             kinds = self.kinds
@@ -165,7 +118,7 @@ class Dataset:
             places = {names.index(name): kind for name, kind in wanted.items()}
             table, faults, levels, kinds = frame_columns(table, places)
         keep = self.missing == "keep"
-        raise_problems(_name_problems(names) + value_problems(table, names, faults, levels, keep))
+        raise_problems(name_problems(names) + value_problems(table, names, faults, levels, keep))
         intervened = intervention_mask(self.intervened, table.shape, names)
         kinds = kinds_of(table, levels, kinds)
         checked = {
@@ -199,6 +152,7 @@ class Dataset:
         shown = ", ".join(printable(n) for n in self.names[:6]) + (", …" if self.nodes > 6 else "")
         extra = f"; {int(self.intervened.any(1).sum())} rows with interventions" if self.intervened.any() else ""
         extra += "; each with its past" if self.lags else ""
+        extra += f"; {len(self.conditions.labels)} conditions" if self.conditions is not None else ""
         scaled = "; standardised" if self.scaling is not None else ""
         return f"Dataset({self.observations} rows, {self.nodes} columns: {shown}{extra}{scaled})"
 
@@ -328,13 +282,20 @@ class Dataset:
         selection
             A slice, a boolean mask or indices.
         """
-        return replace(self, values=self.values[selection], intervened=self.intervened[selection])
+        conditions = None if self.conditions is None else self.conditions.rows(selection)
+        return replace(
+            self, values=self.values[selection], intervened=self.intervened[selection], conditions=conditions
+        )
 
     def followed_by(self, other: Dataset) -> Dataset:
         """Return these rows and then those of another data set with the same columns, units and levels."""
         other = other.with_levels(self.levels)
         values, intervened = (np.concatenate(pair) for pair in zip(*((a.values, a.intervened) for a in (self, other))))
-        return replace(self, values=values, intervened=intervened)
+        first = self.conditions
+        if first is None and other.conditions is not None:
+            first = Conditions(other.conditions.labels, np.full(self.observations, -1))
+        conditions = None if first is None else first.followed_by(other.conditions, other.observations)
+        return replace(self, values=values, intervened=intervened, conditions=conditions)
 
     def columns(self, names: Sequence[str]) -> Dataset:
         """Return the named columns, in that order."""
@@ -362,6 +323,8 @@ class Dataset:
         digest = hashlib.sha256(repr((self.values.shape, self.names)).encode())
         if self.is_categorical.any():  # numbers alone have the hash of versions that knew nothing else
             digest.update(repr(self.levels).encode())
+        if self.conditions is not None:
+            digest.update(repr((self.conditions.labels, self.conditions.of_row.tolist())).encode())
         for array in (self.values, self.intervened):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -375,6 +338,18 @@ class Dataset:
         """
         columns, group = np.unique(self.intervened, axis=1, return_inverse=True)
         return np.ascontiguousarray(columns.T), group.reshape(-1)
+
+    def with_regimes(self, left_out: np.ndarray) -> Dataset:
+        """Return the same data with these groups of rows as `regimes`, all nodes in the first of them.
+
+        Parameters
+        ----------
+        left_out
+            Rows that each group leaves out, of shape (g, n).
+        """
+        out = replace(self, intervened=None)
+        out.__dict__["regimes"] = (np.ascontiguousarray(left_out), np.zeros(self.nodes, dtype=np.int64))
+        return out
 
 
 def _column_names(frame: pd.DataFrame) -> list[object]:

@@ -83,6 +83,7 @@ def lagged(
         missing="error" if drop_missing else data.missing,
         lags=lags,
         series=series,
+        conditions=None if data.conditions is None else data.conditions.rows(rows),
     )
 
 

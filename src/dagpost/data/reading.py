@@ -16,6 +16,7 @@ import pandas as pd
 
 from dagpost._util.files import TABLE_KINDS, existing_file
 from dagpost.data.cleaning import are_row_names, as_cleaned, find_labels
+from dagpost.data.conditions import split_conditions
 from dagpost.data.dataset import Dataset
 from dagpost.data.formats import (
     SEPARATOR_NAMES,
@@ -81,6 +82,7 @@ def read_table(
     kinds: Any = None,
     lags: int | None = None,
     series: str | None = None,
+    conditions: str | None = None,
 ) -> Dataset:
     """Read a CSV, TSV, Excel, Parquet or Feather file with named columns.
 
@@ -116,6 +118,8 @@ def read_table(
         1 if rows are in the order of time: each is joined with the one before it, whose columns are named `x[t-1]`.
     series
         With `lags`, name of the column that says which series a row belongs to; by default all rows are one series.
+    conditions
+        Name of the column that says which experiment a row comes from; empty, or "none", where nothing was done.
 
     Returns
     -------
@@ -136,11 +140,12 @@ def read_table(
     """
     kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
     text_format = TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header)
-    own = () if series is None else (series,)
+    own = [name for name in (series, conditions) if name is not None]
     table = read_frame(path, text_format, largest_bytes, keep=[*own, *map(str, kinds or ())])
 
     def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
-        return as_cleaned(rows, None, drop, how, table.notes, table.left_out, kinds)
+        rows, of_rows = split_conditions(rows, conditions)
+        return as_cleaned(rows, None, drop, how, table.notes, table.left_out, kinds, of_rows)
 
     return with_file_name(path, lambda: in_slices(table.frame, lags, series, missing, convert))
 

@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
-from dagpost.data.dataset import Dataset, check_names
+from dagpost.data.conditions import split_conditions
+from dagpost.data.dataset import Dataset
 from dagpost.data.formats import TextFormat
 from dagpost.data.kinds import merged_levels, read_kinds
 from dagpost.data.lags import in_slices
+from dagpost.data.names import check_names
 from dagpost.data.reading import read_frame, with_file_name
 from dagpost.data.targets import intervention_mask, split_targets, target_mask
 from dagpost.data.values import as_matrix
@@ -36,6 +38,7 @@ def as_dataset(
     kinds: Any = None,
     lags: int | None = None,
     series: Any = None,
+    conditions: Any = None,
 ) -> Dataset:
     """Return the data as a `Dataset`.
 
@@ -61,6 +64,10 @@ def as_dataset(
     series
         With `lags`, the name of the column that says which series a row belongs to, or one entry for each row. By
         default all rows are one series.
+    conditions
+        Experiment that each row comes from, where it is not known, or not alone, what it acted on: the name of a
+        column, which is then not a variable, or one entry for each row. Rows without an entry, or with "none", are
+        those in which nothing was done.
 
     Returns
     -------
@@ -72,15 +79,16 @@ def as_dataset(
         for option in text_format.given:
             raise InputError(f"{option} is an option for files: leave it out for data in memory")
         return in_slices(
-            data, lags, series, missing, lambda rows, how: _convert(rows, names, interventions, drop, how, kinds)
-        )
+            data, lags, series, missing,
+            lambda rows, how: _convert(rows, names, interventions, drop, how, kinds, conditions=conditions),
+        )  # fmt: skip
     column = (str(interventions),) if isinstance(interventions, str | os.PathLike) else ()
-    column += (series,) if isinstance(series, str) else ()
+    column += tuple(name for name in (series, conditions) if isinstance(name, str))
     kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
     table = read_frame(data, text_format, keep=(*column, *map(str, kinds or ())))
 
     def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
-        return _convert(rows, names, interventions, drop, how, kinds, table.notes, table.left_out)
+        return _convert(rows, names, interventions, drop, how, kinds, table.notes, table.left_out, conditions)
 
     return with_file_name(data, lambda: in_slices(table.frame, lags, series, missing, convert))
 
@@ -94,17 +102,22 @@ def _convert(
     kinds: Any = None,
     notes: Sequence[str] = (),
     left_out: Collection[str] = (),
+    conditions: Any = None,
 ) -> Dataset:
     """Return data in memory as a `Dataset`, with its interventions, and without what is to be dropped."""
+    if conditions is not None:
+        data, conditions = split_conditions(data, conditions)
     if isinstance(interventions, str | os.PathLike):
         data, interventions = resolve_interventions(data, interventions)
     if isinstance(data, Dataset):
         data = data if names is None else replace(data, names=check_names(names, data.nodes))
         data = data if kinds is None else data.with_kinds(kinds)
+        data = data if conditions is None else replace(data, conditions=conditions)
         return drop_from(data if interventions is None else data.with_interventions(interventions), drop)
     if not isinstance(data, pd.DataFrame):
         if drop is None and missing is None and kinds is None:
             data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
+            data = data if conditions is None else replace(data, conditions=conditions)
             return data if interventions is None else data.with_interventions(interventions)
         data = pd.DataFrame(as_matrix(data))
         data = data.set_axis([f"x{j}" for j in range(data.shape[1])], axis=1)
@@ -113,7 +126,7 @@ def _convert(
     mask = None
     if interventions is not None:
         mask = intervention_mask(interventions, data.shape, tuple(str(name) for name in data.columns))
-    return as_cleaned(data, mask, drop, missing, notes, left_out, kinds)
+    return as_cleaned(data, mask, drop, missing, notes, left_out, kinds, conditions)
 
 
 def resolve_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[Any, Any]:

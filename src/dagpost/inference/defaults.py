@@ -137,7 +137,7 @@ def assume(
         )
     if data.is_missing.any():
         messages["missing"] = missing_assumption(data)
-    if not data.intervened.any():
+    if not data.intervened.any() and data.conditions is None:
         messages["rows"] = "all observed, none from an intervention"
     if not built_model.categorical and not built_model.latent:
         messages |= _two_valued_columns(data)

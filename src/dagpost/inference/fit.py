@@ -6,17 +6,13 @@ import builtins
 import math
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
-import jax
-
 from dagpost._util.clock import FOREVER, Clock
 from dagpost._util.compiled import announced
-from dagpost._util.environment import available_memory
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import is_shown
 from dagpost._util.workers import use_workers, workers_of
@@ -25,7 +21,7 @@ from dagpost.data.checks import check_ranks
 from dagpost.data.missing import missing_problems
 from dagpost.data.slices import past_columns
 from dagpost.data.values import raise_problems
-from dagpost.errors import DataWarning, InputError, nearest, whole_number
+from dagpost.errors import InputError, nearest, whole_number
 from dagpost.inference.auto import Auto
 from dagpost.inference.bootstrap.resampling import Bootstrap
 from dagpost.inference.checkpoints import Checkpoint, describe, recording, versions
@@ -35,13 +31,14 @@ from dagpost.inference.dibs import Dibs
 from dagpost.inference.exact import Exact, ExactPosterior
 from dagpost.inference.mcmc.joint import JointMc3
 from dagpost.inference.mcmc.mc3 import Mc3
-from dagpost.inference.mcmc.refine import BATCHES, KEPT
+from dagpost.inference.memory import check_memory
 from dagpost.inference.method import Method, MethodName, Problem
-from dagpost.models import Model, as_model
+from dagpost.models import Model, Perturbed, as_model, perturbed
 from dagpost.posterior import Posterior
 from dagpost.posterior.model_check import check_model, model_fit_text
+from dagpost.posterior.provenance import with_provenance
 from dagpost.posterior.records import Provenance
-from dagpost.posterior.sample import with_provenance
+from dagpost.posterior.targets import with_targets
 from dagpost.priors import GraphPrior, as_knowledge, as_prior, informed
 
 METHODS: dict[str, MethodName] = {
@@ -56,9 +53,6 @@ METHODS: dict[str, MethodName] = {
     "exact": MethodName(Exact),
 }
 """Methods by name; a new one is a file with its class, and a line here."""
-
-LARGE = 1.0
-"""GiB from which on a run says how much memory it needs."""
 
 
 def as_method(
@@ -87,46 +81,6 @@ def as_method(
     return METHODS[method].build({name: value for name, value in common.items() if name in known} | options)
 
 
-def needed_memory(d: int, model: Model, method: Method) -> dict[str, float]:
-    """Return the GiB that a run takes at least, by what takes them."""
-    kept, particles = method.graphs_kept(model), int(method.options().get("particles", 0))
-    numbers = 0.0
-    if model.has_parameters:
-        shapes = jax.eval_shape(lambda key: model.sample_theta(key, d), jax.random.key(0))
-        numbers = float(sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)))
-    chains = isinstance(method, Auto) and model.has_evidence
-    # three blocks of graphs and edge frequencies: the one before, this one, and this one joined
-    per_ensemble = 3 * (KEPT + 8 * BATCHES) * d**2 if chains else 0
-    ensembles = method.ensembles if isinstance(method, Auto) else 0
-    bytes_ = {
-        "draws": kept * (2 * d**2 + 16 * numbers),
-        "particles": 0.0 if chains else particles * (32 * d**2 + 16 * numbers),
-        "ensembles": float(ensembles * per_ensemble),
-    }
-    return {name: size / 2**30 for name, size in bytes_.items()}
-
-
-CURES = {
-    "draws": "keep fewer graphs ({options}), or use fewer columns",
-    "particles": "use fewer particles or columns",
-    "ensembles": "use fewer ensembles (at least 2) or columns, or method 'dibs'",
-}
-"""What to do about each part of the memory."""
-
-
-def _check_memory(d: int, model: Model, method: Method) -> None:
-    """Say how much memory a large run needs, before it allocates any; raise an error if the machine has less."""
-    parts, available = needed_memory(d, model, method), available_memory()
-    needed, most = sum(parts.values()), max(parts, key=lambda name: parts[name])
-    text = f"method {method.name!r} on {d} columns needs about {needed:.1f} GiB of memory ({available:.1f} GiB at hand)"
-    if needed > available:
-        fewer = "draws" if "draws" in method.options() else "particles"
-        cure = CURES[most].format(options=f"{fewer}=…")
-        raise InputError(f"{text}, {parts[most]:.1f} GiB of it for its {most}: {cure}")
-    if needed > LARGE:
-        warnings.warn(text, DataWarning, stacklevel=3)
-
-
 def fit(
     data: Any,
     model: str | Model | None = None,
@@ -143,6 +97,8 @@ def fit(
     knowledge: Any = None,
     lags: int | None = None,
     series: Any = None,
+    conditions: Any = None,
+    targets: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -202,6 +158,12 @@ def fit(
         row before it. Edges lead into the present alone, from the past or within it.
     series
         With `lags`, the name of the column that says which series a row belongs to, or one entry for each row.
+    conditions
+        Name of the column that says which experiment a row comes from, or one entry for each row; empty or "none"
+        where nothing was done. Which mechanisms each condition changes is learnt: `post.targets()`.
+    targets
+        What conditions may change: a `dp.Targets`, "unknown" (its defaults), or "known": nothing but the nodes in
+        `interventions`, which keep their parents and get new parameters. None: "unknown" if there are conditions.
     checkpoint
         Folder in which the run saves its state about every `checkpoint_every` seconds, and when it is interrupted
         (Ctrl-C, SIGTERM), fails or ends. It stays until it is deleted: `dp.Checkpoint(folder).clear()`.
@@ -252,7 +214,9 @@ def fit(
     if not chosen.spreads and (workers is not None or cluster is not None):
         raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
     missing = "keep" if chosen.takes_missing else None
-    table = as_dataset(data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing=missing)
+    table = as_dataset(
+        data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing=missing, conditions=conditions
+    )  # fmt: skip
     raise_problems(missing_problems(table, None if chosen.takes_missing else f"the method {chosen.name!r}"))
     assumed: dict[str, str] = {}
     if model is None:
@@ -263,20 +227,27 @@ def fit(
             assumptions.prior,
             dict(assumptions.messages),
         )
-    scored = as_model(model)
+    scored, table = perturbed(as_model(model), targets, table)
     if scored.latent and not chosen.takes_missing:
         raise InputError(
             f"the method {chosen.name!r} cannot draw the latent columns of the model {scored.name!r}: leave the method "
             'out, or use method="auto" (--method auto)'
         )
+    if isinstance(scored, Perturbed):
+        if not isinstance(chosen, Auto | Exact | Mc3):
+            raise InputError(f"method {chosen.name!r} takes no conditions: use 'auto', 'exact' or 'mc3'")
+        raise_problems(missing_problems(table, "a table with conditions"))
     table = scored.accept(table)
-    table = check_ranks(table) if scored.latent else check_for_inference(table)
+    if scored.latent:
+        table = check_ranks(table)
+    else:
+        check_for_inference(table if scored.drops_intervened else table.with_interventions(None))
     known = as_knowledge(knowledge)
     past = [name for name, is_past in zip(table.names, past_columns(table.names)) if table.lags and is_past]
     graph_prior = informed(as_prior(prior or "erdos-renyi"), known, table.names, past)
     scored.check_methods()
     scored.check(table)
-    _check_memory(table.nodes, scored, chosen)
+    check_memory(table.nodes, scored, chosen)
     problem = Problem(table, scored, graph_prior, seed, Clock(), None, callback, every, progress)
     if time_limit == "default":
         time_limit = chosen.default_time_limit(problem)
@@ -312,7 +283,7 @@ def fit(
         total_seconds=round(clock.seconds, 3),
         compiling=round(clock.compiling, 3),
     )
-    post = with_provenance(post, table, provenance)
+    post = with_targets(with_provenance(post, table, provenance))
     if post.record.verdict is None:
         return post
     return post.with_record(verdict=replace(post.record.verdict, model_fit=model_fit_text(check_model(post))))
@@ -330,6 +301,8 @@ def exact(
     knowledge: Any = None,
     lags: int | None = None,
     series: Any = None,
+    conditions: Any = None,
+    targets: Any = None,
     parameters: bool = False,
     algorithm: Literal["auto", "enumerate", "layers"] = "auto",
     memory_limit: float | None = None,
@@ -339,7 +312,7 @@ def exact(
 
     Parameters
     ----------
-    data, model, prior, seed, interventions, kinds, knowledge, lags, series, progress
+    data, model, prior, seed, interventions, kinds, knowledge, lags, series, conditions, targets, progress
         As in `fit`.
     draws, parameters, algorithm, memory_limit
         Fields of `dp.Exact`.
@@ -357,7 +330,7 @@ def exact(
     method = Exact(draws, parameters, algorithm, memory_limit)
     common = {
         "seed": seed, "interventions": interventions, "kinds": kinds, "knowledge": knowledge, "lags": lags,
-        "series": series, "progress": progress,
+        "series": series, "conditions": conditions, "targets": targets, "progress": progress,
     }  # fmt: skip
     post = fit(data, model, prior, method, **common)
     assert isinstance(post, ExactPosterior)
@@ -393,6 +366,7 @@ def _fingerprint(method: Method, problem: Problem) -> dict[str, Any]:
         "seed": problem.seed,
         "data": describe(
             {"values": data.values, "names": data.names, "levels": data.levels, "interventions": data.intervened}
+            | ({} if data.conditions is None else {"conditions": data.conditions.of_row})
         ),
         "model": describe(problem.model),
         "prior": describe(problem.prior),

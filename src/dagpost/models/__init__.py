@@ -11,6 +11,8 @@ from dagpost.models.copula import Copula
 from dagpost.models.gaussian_process import GaussianProcess, GpTheta
 from dagpost.models.linear_gaussian import LinearGaussian, LinearTheta
 from dagpost.models.mlp_gaussian import MlpGaussian, MlpTheta
+from dagpost.models.perturbed import Perturbed, perturbed
+from dagpost.models.targets import Targets
 
 MODELS: dict[str, type[Model]] = {
     m.name: m for m in (BGe, LinearGaussian, Additive, GaussianProcess, MlpGaussian, BDeu, Copula)
@@ -48,6 +50,9 @@ __all__ = [
     "MlpGaussian",
     "MlpTheta",
     "Model",
+    "Perturbed",
     "Statistics",
+    "Targets",
     "as_model",
+    "perturbed",
 ]

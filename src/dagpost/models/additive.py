@@ -148,6 +148,17 @@ class Additive(Model):
         shift, scale = (np.stack(each) for each in zip(*units))
         return self._summarise(data, shift, scale)
 
+    def summarise_in_one_unit(self, data: Dataset) -> tuple[Statistics, np.ndarray]:
+        """Return statistics with all groups of rows in the units of all rows, and the scale of each column.
+
+        The density is that of the scaled columns: `-log(scale)` for each row is not in it.
+        """
+        shift, scale = _mean_and_scale(data.values)
+        groups = len(data.regimes[0])
+        out = self._summarise(data, np.tile(shift, (groups, 1)), np.tile(scale, (groups, 1)))
+        table = out.shared.table._replace(by_node=np.zeros(data.nodes))
+        return out._replace(shared=out.shared._replace(table=table)), scale
+
     def _summarise(self, data: Dataset, shift: np.ndarray, scale: np.ndarray) -> Statistics:
         """Return the statistics with these units of every group of rows."""
         d = data.nodes

@@ -68,6 +68,9 @@ class Model(abc.ABC):
     latent: ClassVar[bool] = False
     """Whether the model scores latent tables, drawn given the ranks of the data (`completion`), not the data."""
 
+    drops_intervened: bool = True
+    """Whether rows in which a node was intervened on say nothing about its parents."""
+
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""
 

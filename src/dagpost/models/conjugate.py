@@ -111,6 +111,12 @@ def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, pri
 @njit
 def evidence_with(table, j, parents, p, columns, lower):
     """Return the log evidence of one family; `columns` and `lower`, for the Cholesky factor, are scratch."""
+    return evidence_of_rows(table, table.group[j], j, parents, p, columns, lower)
+
+
+@njit
+def evidence_of_rows(table, rows, j, parents, p, columns, lower):
+    """Return the log evidence of one family in this group of rows."""
     c = columns_of(table, parents, p, columns)
     if table.diagonal_prior:
         prior_determinant = 0.0
@@ -123,12 +129,21 @@ def evidence_with(table, j, parents, p, columns, lower):
     settings = table.log_shares.shape[0]
     groups = table.matrix.shape[0] // settings
     for t in range(settings):
-        g = t * groups + table.group[j]
+        g = t * groups + rows
         log_determinant, schur = factorise(table.matrix[g], j, columns, c, table.floor, lower)
         value = evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
         value += table.log_shares[t]
         total = value if t == 0 else log_add(total, value)
     return total + table.by_node[j]
+
+
+def no_table(d: int) -> ConjugateTable:
+    """Return a table for models without Gaussian evidence; it is never read."""
+    return ConjugateTable(
+        matrix=np.zeros((1, d, d)), prior_matrix=np.zeros((d, d)), diagonal_prior=True, floor=0.0,
+        constant=np.zeros((1, d)), power=np.zeros((1, d)), prior_power=np.zeros(d),
+        offset=0.0, scale=0.0, linear=0.0, group=np.zeros(d, np.int64), by_node=np.zeros(d),
+    )  # fmt: skip
 
 
 class FamilyScratch(NamedTuple):

@@ -148,7 +148,13 @@ def label_rows(table, free, parents, p, scratch):
 @njit
 def count_evidence(table, j, parents, p, scratch):
     """Return the log evidence of node j with the first p of `parents`, by the formula at the top of this file."""
-    free, r = table.free[table.group[j]], table.levels[j]
+    return count_evidence_of_rows(table, table.group[j], j, parents, p, scratch)
+
+
+@njit
+def count_evidence_of_rows(table, rows, j, parents, p, scratch):
+    """Return the log evidence of one family in this group of rows."""
+    free, r = table.free[rows], table.levels[j]
     occur = label_rows(table, free, parents, p, scratch)
     cells, totals, codes = scratch.cells, scratch.totals, table.codes[j]
     for k in range(occur):

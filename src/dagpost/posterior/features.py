@@ -188,6 +188,16 @@ def edge_intervals(post: GraphSample, level: float) -> EdgeIntervals:
     return EdgeIntervals(lower * off, upper * off, "graphs")
 
 
+def interval_table(post: GraphSample, level: float) -> pd.DataFrame:
+    """Edge table with these intervals; see `Posterior.edge_intervals`."""
+    found, table = edge_intervals(post, level), post.edge_table()
+    place = {name: j for j, name in enumerate(post.names)}
+    cause, effect = ([place[name] for name in table[column].tolist()] for column in ("cause", "effect"))
+    table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
+    table.attrs["source"] = found.source
+    return table
+
+
 def effective_draws(post: GraphSample) -> float:
     """As many draws of equal weight as the weights are worth."""
     return float(1 / np.sum(post.weights**2))

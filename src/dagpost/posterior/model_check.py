@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy import stats
 
+from dagpost.data import Dataset
 from dagpost.errors import printable
 from dagpost.graphs import descendants
 from dagpost.posterior.sample import GraphSample
@@ -23,6 +24,8 @@ from dagpost.typing import Graph
 LEVEL = 0.001
 """Probability of a false alarm of each kind over all nodes, approximately."""
 FEWEST_ROWS = 30
+CHANGED = 0.5
+"""Probability from which on rows of a condition that changes a node are left out of its residuals."""
 MOST_ROWS = 20_000
 """Rows that are used; more would find departures too small to matter."""
 
@@ -70,7 +73,7 @@ def check_model(post: GraphSample) -> list[Misfit] | None:
     if post.data.observations < FEWEST_ROWS or post.data.is_missing.any():
         return None
     graph = post.graphs[int(np.argmax(post.log_weights if post.log_joint is None else post.log_joint))]
-    values, observed = post.data.values[:MOST_ROWS], ~post.data.intervened[:MOST_ROWS]
+    values, observed = post.data.values[:MOST_ROWS], _unchanged(post, post.data)[:MOST_ROWS]
     scale = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
     values = (values - values.mean(axis=0)) / scale
     later = descendants(graph)
@@ -85,6 +88,15 @@ def check_model(post: GraphSample) -> list[Misfit] | None:
     names = post.names
     misfits = [Misfit(kind, names[j], None if k is None else names[k], p) for kind, j, k, p in found if p < LEVEL]
     return sorted(misfits, key=lambda misfit: misfit.p_value)
+
+
+def _unchanged(post: GraphSample, data: Dataset) -> Bool[np.ndarray, "n d"]:
+    """Return whether the mechanism of each node was its own in each row, as far as that is known or probable."""
+    targets, conditions = post.record.targets, data.conditions
+    if targets is None or conditions is None:
+        return ~data.intervened
+    changed = np.array(targets.probability) >= CHANGED
+    return ~np.concatenate([changed, np.zeros((1, data.nodes), dtype=np.bool_)])[conditions.of_row]
 
 
 def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: list[int], d: int) -> list[Departure]:

@@ -23,14 +23,15 @@ from dagpost.posterior.features import (
     Parents,
     ParentSet,
     consensus,
-    edge_intervals,
     lengths_of_members,
 )
 from dagpost.posterior.imputed import imputed_tables
 from dagpost.posterior.mechanisms import Curve
 from dagpost.posterior.netcdf import LARGEST_BYTES, read_fields, to_tree
 from dagpost.posterior.parameters import predict, systematic
-from dagpost.posterior.sample import GraphSample, with_data
+from dagpost.posterior.provenance import with_data
+from dagpost.posterior.sample import GraphSample
+from dagpost.posterior.targets import target_table
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph
 
@@ -53,9 +54,9 @@ class Posterior(GraphSample):
     The fields are those of `GraphSample`.
     """
 
-    def with_data(self, data: Any, interventions: Any = None) -> Self:
+    def with_data(self, data: Any, interventions: Any = None, conditions: Any = None) -> Self:
         """The same posterior with its data at hand (a file does not hold them); other data are refused."""
-        return with_data(self, data, interventions)
+        return with_data(self, data, interventions, conditions)
 
     # ---- weighting
 
@@ -158,6 +159,11 @@ class Posterior(GraphSample):
     def edges_of(self, graph: Graph) -> list[str]:
         """The edges of a graph by name, "a -> b", or "a - b" in an essential graph."""
         return features.edges_of(self, graph)
+
+    def targets(self) -> pd.DataFrame:
+        """Which condition changes the mechanism of which node: columns `condition`, `node`, `probability` and `prior`,
+        the most probable first; for data with conditions (`dp.fit(…, conditions=…)`)."""
+        return target_table(self)
 
     # ---- causal effects
 
@@ -355,12 +361,7 @@ class Posterior(GraphSample):
         >>> post.edge_intervals().attrs["source"]
         'exact'
         """
-        found, table = edge_intervals(self, level), self.edge_table()
-        place = {name: j for j, name in enumerate(self.names)}
-        cause, effect = ([place[name] for name in table[column].tolist()] for column in ("cause", "effect"))
-        table = table.assign(lower=found.lower[cause, effect], upper=found.upper[cause, effect])
-        table.attrs["source"] = found.source
-        return table
+        return features.interval_table(self, level)
 
 
 def load(

@@ -7,7 +7,7 @@ a dictionary, which is also what posterior files of format 1 hold.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -156,6 +156,8 @@ class Provenance:
         Of a table of two time slices: 1, and the column that named the series; else None.
     missing
         Number of missing cells by column, of columns that had any; None for a complete table.
+    conditions
+        Column that named the conditions, if there was one.
     options
         Options of the run, the method and the seed included.
     knowledge
@@ -172,6 +174,7 @@ class Provenance:
     lags: int | None = None
     series: str | None = None
     missing: Mapping[str, int] | None = None
+    conditions: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Mapping[str, Any] | None = None
     total_seconds: float | None = None
@@ -184,6 +187,26 @@ class ImputedCells(NamedTuple):
     rows: np.ndarray  # (c,)
     columns: np.ndarray  # (c,)
     values: np.ndarray  # (t, c)
+
+
+@dataclass(frozen=True)
+class TargetProbabilities:
+    """Which condition changes the mechanism of which node.
+
+    Attributes
+    ----------
+    conditions
+        Names of the conditions.
+    probability, prior
+        Posterior and prior probability, by condition and node.
+    change
+        "soft": parents stay and parameters change; "hard": a changed node has no parents.
+    """
+
+    conditions: Sequence[str]
+    probability: Sequence[Sequence[float]]
+    prior: Sequence[Sequence[float]]
+    change: Literal["soft", "hard"] = "soft"
 
 
 @dataclass(frozen=True)
@@ -228,6 +251,8 @@ class RunRecord:
         What was assumed because nobody said otherwise, by topic.
     extra
         Entries of user-defined methods.
+    targets
+        Probabilities of the targets of conditions, where the data have conditions.
     """
 
     method: str = ""
@@ -237,6 +262,7 @@ class RunRecord:
     provenance: Provenance = field(default_factory=Provenance)
     assumptions: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    targets: TargetProbabilities | None = None
 
     def with_sampling(self, **changes: Any) -> Self:
         """Return the record with these fields of `sampling` changed."""
@@ -251,6 +277,8 @@ class RunRecord:
         if self.verdict is not None:
             told = self.verdict
             out |= {"verdict": told.text, "trusted": told.trusted, "model_fit": told.model_fit}
+        if self.targets is not None:
+            out["targets"] = asdict(self.targets)
         out |= {"assumptions": dict(self.assumptions), **self.extra}
         return {name: value for name, value in out.items() if not _is_unset(name, value)}
 
@@ -269,10 +297,12 @@ class RunRecord:
             if all(f.name in rest for f in fields(kind) if _is_required(f)):
                 diagnostics = kind(**take(kind))
                 break
+        targets = rest.pop("targets", None)
         verdict = None if text is None and trusted is None else Verdict(text or "", trusted, model_fit)
         return cls(
-            method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), rest.pop("assumptions", {}), rest
-        )
+            method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), rest.pop("assumptions", {}), rest,
+            None if targets is None else TargetProbabilities(**targets),
+        )  # fmt: skip
 
 
 def _is_required(entry: Field[Any]) -> bool:

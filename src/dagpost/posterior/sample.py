@@ -1,8 +1,7 @@
 """Weighted graphs with their parameters: the data that every posterior holds, its weights and edge probabilities.
 
 Draws of a Markov chain resemble their neighbours, so their mean is less precise than that of as many independent draws.
-A sample made of chains keeps its draws chain by chain, each in order of time, and records how many each has. A sample
-also records where it comes from: the table behind it, its hash and units, and the options of the run.
+A sample made of chains keeps its draws chain by chain, each in order of time, and records how many each has.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from jaxtyping import Float, Int
 from scipy.special import log_softmax
 
 from dagpost._util.numerics import log_sum_exp
-from dagpost.data import Dataset, Scaling, as_dataset
-from dagpost.data.dataset import check_names
+from dagpost.data import Dataset, Scaling
+from dagpost.data.names import check_names
 from dagpost.errors import InputError, WeightingWarning, nearest, printable
 from dagpost.graphs import is_acyclic
 from dagpost.models import Model
 from dagpost.posterior.pairs import adjacency
-from dagpost.posterior.records import ImputedCells, Provenance, RunRecord
+from dagpost.posterior.records import ImputedCells, RunRecord
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Theta
 
@@ -336,65 +335,3 @@ def chain_of_draws(post: GraphSample) -> Int[np.ndarray, " m"] | None:
 
 
 Sample = TypeVar("Sample", bound="GraphSample")
-
-
-def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Sample:
-    """The posterior with its data at hand, and a record of them and of the options."""
-    scaling = data.scaling
-    categorical = bool(data.is_categorical.any())
-    provenance = replace(
-        provenance,
-        kinds=list(data.kinds) if categorical else None,
-        levels=[list(levels) for levels in data.levels] if categorical else None,
-        lags=data.lags or None,
-        series=data.series,
-        missing={n: int(c) for n, c in zip(data.names, data.is_missing.sum(axis=0)) if c} or None,
-        rows=data.observations,
-        data_hash=data.fingerprint,
-        scaling=None if scaling is None else {"mean": scaling.mean.tolist(), "scale": scaling.scale.tolist()},
-        options={name: _plain(value) for name, value in provenance.options.items()},
-    )
-    assumptions = dict(post.record.assumptions)
-    if data.notes:
-        assumptions["table"] = "; ".join(data.notes)
-    return replace(post, data=data, record=replace(post.record, provenance=provenance, assumptions=assumptions))
-
-
-def _plain(value: Any) -> Any:
-    """The value as it is if a file can hold it, else its text."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else repr(value)
-
-
-def aligned(data: Dataset, post: GraphSample) -> Dataset:
-    """The data with columns and levels as the posterior has them; data without names go by position."""
-    names = post.names
-    if data.nodes != len(names):
-        raise InputError(f"the data have {data.nodes} columns, the posterior {len(names)} nodes")
-    if data.names == names or data.names == tuple(f"x{j}" for j in range(data.nodes)):
-        return data.with_levels(post.levels)
-    missing = [n for n in names if n not in data.names]
-    if missing:
-        raise InputError(f"the data have no column '{printable(missing[0])}': {nearest(missing[0], data.names)}")
-    return data.columns(names).with_levels(post.levels)
-
-
-def with_data(post: Sample, data: Any, interventions: Any = None) -> Sample:
-    """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
-    source = post.record.provenance
-    in_time = {"lags": source.lags, "series": source.series} if source.lags and not getattr(data, "lags", 0) else {}
-    keep: dict[str, Any] = {"missing": "keep"} if source.missing else {}
-    table = replace(aligned(as_dataset(data, None, interventions, **keep, **in_time), post), names=post.names)
-    expected = source.data_hash
-    candidates = [table]
-    if source.scaling is not None and table.scaling is None:  # it was fitted to standardised data
-        scaled = table.standardised()
-        candidates += [scaled, scaled.rounded()]
-    for candidate in candidates:
-        if expected is None or candidate.fingerprint == expected:
-            return replace(post, data=candidate)
-    raise InputError(
-        "these are not the data that the posterior was fitted to: give the same rows, columns, standardising and "
-        "interventions"
-    )

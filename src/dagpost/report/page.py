@@ -29,6 +29,7 @@ from dagpost.report import sections
 from dagpost.report.content import content_of
 from dagpost.report.functions import functions
 from dagpost.report.sections import assess
+from dagpost.report.targets import targets_section
 from dagpost.report.wide import clusters_section, is_wide
 from dagpost.report.words import described, method_sentence
 
@@ -231,6 +232,8 @@ def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> st
         "style": style,
         "glance": sections.glance(post),
         "trust": sections.trust(assessment),
+        "targets-link": '<a href="#targets">Targets</a>' if post.record.targets is not None else "",
+        "targets": targets_section(post),
         "functions-link": '<a href="#functions">Functions</a>' if curves else "",
         "functions": curves,
         "clusters-link": '<a href="#clusters">Clusters</a>' if is_wide(post) else "",

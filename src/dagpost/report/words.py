@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dagpost.models import Additive, BDeu, BGe, Copula, GaussianProcess, LinearGaussian, MlpGaussian
+from dagpost.models import Additive, BDeu, BGe, Copula, GaussianProcess, LinearGaussian, MlpGaussian, Perturbed
 from dagpost.posterior.records import ChainDiagnostics, Diagnostics, ExactDiagnostics, ParticleDiagnostics
 from dagpost.priors import ErdosRenyi, InformedPrior, ScaleFree, Uniform, UnknownDensity
 from dagpost.priors.constraints import Constraints
@@ -115,6 +115,14 @@ def _informed(prior: InformedPrior) -> str:
     return f"{described(prior.base)}; restricted by the prior knowledge"
 
 
+def _perturbed(model: Perturbed) -> str:
+    """Return a model with conditions in words."""
+    targets = model.targets
+    what = "parents stay, parameters change" if targets.change == "soft" else "a changed node has no parents"
+    prior = f"prior probability {targets.probability:g} each" if targets.probability else "known ones alone"
+    return f"{described(model.base)}; conditions change mechanisms ({what}), targets: {prior}"
+
+
 SENTENCES: dict[type, Callable[[Any], str]] = {
     LinearGaussian: _linear,
     MlpGaussian: _mlp,
@@ -123,6 +131,7 @@ SENTENCES: dict[type, Callable[[Any], str]] = {
     BDeu: _bdeu,
     Additive: _additive,
     GaussianProcess: _gaussian_process,
+    Perturbed: _perturbed,
     ErdosRenyi: _erdos_renyi,
     ScaleFree: _scale_free,
     Uniform: lambda prior: "Every acyclic graph equally probable (uniform)",

@@ -10,7 +10,8 @@ import pytest
 
 import dagpost as dp
 from dagpost.data import as_dataset
-from dagpost.inference.fit import METHODS, needed_memory
+from dagpost.inference.fit import METHODS
+from dagpost.inference.memory import needed_memory
 from dagpost.interfaces.cli import options
 from dagpost.models import MODELS
 from dagpost.priors import PRIORS

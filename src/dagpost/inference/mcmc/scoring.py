@@ -26,11 +26,12 @@ from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
 from dagpost.errors import InputError
 from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
-from dagpost.models import Model, Statistics
-from dagpost.models.conjugate import ConjugateTable, FamilyScratch, evidence_with, family_scratch
+from dagpost.models import Model, Perturbed, Statistics
+from dagpost.models.conjugate import ConjugateTable, FamilyScratch, evidence_with, family_scratch, no_table
 from dagpost.models.counts import CountScratch, CountTable, count_evidence, count_scratch, no_counts
 from dagpost.models.family_table import listed_evidence
 from dagpost.models.integrated import Integrated
+from dagpost.models.set_evidence import SetTable, evidence_over_sets, no_sets
 from dagpost.priors import ErdosRenyi, GraphPrior
 from dagpost.priors.base import ColumnTable, Component, family_prior
 
@@ -128,6 +129,7 @@ class Scorer(NamedTuple):
     place: np.ndarray  # (d, d) of candidates in codes of families (`FamilyTable`); of shape (0, 0) without such a table
     listed: np.ndarray  # (d, sets) log evidence by code
     counts: CountTable  # rows of categorical data; none for other models
+    sets: SetTable  # sets of conditions that may change a mechanism; none without conditions
 
 
 class ScoringScratch(NamedTuple):
@@ -233,6 +235,10 @@ def _score_uncached(scorer, cache, j, words, wanted, scratch):
         return store(cache, j, words, -np.inf, counted)
     if scorer.place.shape[0] > 0:
         evidence = listed_evidence(scorer.place, scorer.listed, j, parents, p)
+    elif scorer.sets.members.shape[0] > 0:
+        evidence = evidence_over_sets(
+            scorer.table, scorer.counts, scorer.sets, j, parents, p, scratch.gaussian, scratch.counts
+        )
     elif scorer.counts.weights.shape[0] > 0:
         evidence = count_evidence(scorer.counts, j, parents, p, scratch.counts)
     else:
@@ -253,7 +259,9 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
             f"the prior {prior.name!r} does not decompose by column, which MCMC over graphs needs: use 'dibs'"
         )
     first = mixture[0].prior  # the one that families are scored with
-    table, counts, columns = model.evidence_table(stats), model.count_table(stats), first.column_table(d)
+    table, counts, columns, sets = model.evidence_table(stats), model.count_table(stats), first.column_table(d), None
+    if isinstance(model, Perturbed):
+        table, counts, sets = model.compiled_tables(stats)
     listed = model.table if isinstance(model, Integrated) else None
     compiled = (columns is not None and (table is not None or counts is not None)) or listed is not None
     if columns is None:
@@ -267,10 +275,10 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
     reference = float(np.log(probability) - np.log1p(-probability))
     tilts, weights = _tilts(mixture, d)
     scorer = Scorer(
-        table if table is not None else _placeholder_table(d), columns.by_count, columns.by_edge, uncounted, required,
+        table if table is not None else no_table(d), columns.by_count, columns.by_edge, uncounted, required,
         most, reference, tilts, weights, compiled,
         *(listed if listed is not None else (np.zeros((0, 0), np.int64), np.zeros((0, 0)))),
-        no_counts(d) if counts is None else counts,
+        no_counts(d) if counts is None else counts, no_sets(d) if sets is None else sets,
     )  # fmt: skip
 
     return Scoring(scorer, ScoreInPython(model, first, stats, columns, reference, d))
@@ -311,12 +319,3 @@ def _tilts(mixture: Sequence[Component], d: int) -> tuple[np.ndarray, np.ndarray
         linear = difference[:, :1] + tilts[c] * np.arange(d)
         assert np.allclose(difference, linear) and np.array_equal(this.by_edge, first.by_edge)
     return tilts, weights
-
-
-def _placeholder_table(d: int) -> ConjugateTable:
-    """Return a table for models without compiled evidence; it is never read."""
-    return ConjugateTable(
-        matrix=np.zeros((1, d, d)), prior_matrix=np.zeros((d, d)), diagonal_prior=True, floor=0.0,
-        constant=np.zeros((1, d)), power=np.zeros((1, d)), prior_power=np.zeros(d),
-        offset=0.0, scale=0.0, linear=0.0, group=np.zeros(d, np.int64), by_node=np.zeros(d),
-    )  # fmt: skip

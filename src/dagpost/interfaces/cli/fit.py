@@ -5,9 +5,7 @@ Both commands gather their options in a `FitOptions` and hand it to `run_fit`.
 
 from __future__ import annotations
 
-import shlex
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +18,7 @@ import typer
 from dagpost._util.files import TABLE_KINDS, existing_file
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.options import columns_text, parse_kinds, parse_settings, prepare, read_data
+from dagpost.interfaces.cli.options import columns_text, parse_kinds, parse_settings, parse_targets, prepare, read_data
 from dagpost.interfaces.cli.output import (
     CHECKPOINT,
     PAGE,
@@ -35,11 +33,11 @@ from dagpost.interfaces.cli.output import (
     summary_text,
     write,
 )
+from dagpost.interfaces.cli.resuming import checkpoint_arguments, is_unfinished, resume_command, resume_hint
 
 if TYPE_CHECKING:
     from dagpost.inference.defaults import Assumptions
     from dagpost.inference.history import History
-    from dagpost.posterior import Posterior
 
 WITH_CALLBACK = ("auto", "dibs", "dibs-paper")
 """Methods that take a callback."""
@@ -130,7 +128,9 @@ def run_fit(options: FitOptions) -> None:
     files = (*RESULTS, PAGE) if options.report else RESULTS
     goes_on = options.resume and (Path(options.out) / CHECKPOINT).exists()
     with output_folder(options.out, files, options.overwrite or goes_on) as folder:
-        arguments |= _checkpoint_arguments(options, assumptions.method, folder)
+        arguments |= checkpoint_arguments(
+            assumptions.method, folder, options.resume, options.overwrite, options.checkpoint_every
+        )
         say(f"{printable(Path(options.table).name)}: {data!r}"[:300], options.quiet)
         say(columns_text(data), options.quiet)
         say(assumptions_text(assumptions), options.quiet)
@@ -148,7 +148,7 @@ def run_fit(options: FitOptions) -> None:
                     **callback | arguments,
                 )
         except KeyboardInterrupt as stop:
-            say(f"dagpost: {_resume_hint(arguments)}", options.quiet)
+            say(f"dagpost: {resume_hint(arguments)}", options.quiet)
             if hasattr(stop, "exit_code"):  # the method saved its state before it raised
                 raise typer.Exit(stop.exit_code) from None  # type: ignore[attr-defined]
             raise
@@ -160,7 +160,7 @@ def run_fit(options: FitOptions) -> None:
             summary["evolution"] = history.summary(post.names)
         text = summary_text(summary)
         written = save(post, folder, summary, text)
-        unfinished = _is_unfinished(post) and (folder / CHECKPOINT).exists()
+        unfinished = is_unfinished(post) and (folder / CHECKPOINT).exists()
         if not unfinished:
             shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
         if options.report:
@@ -171,7 +171,7 @@ def run_fit(options: FitOptions) -> None:
     say(text, options.quiet)
     say(f"written to {printable(folder)}: {', '.join(written)}; view with `dagpost show {folder}`", options.quiet)
     if unfinished:
-        say(f"to go on: {_resume_command(post)}", options.quiet)
+        say(f"to go on: {resume_command(post)}", options.quiet)
     if options.json:
         emit(as_json(summary))
 
@@ -205,55 +205,12 @@ class CallbackPair:
         self.second(snapshot)
 
 
-def _checkpoint_arguments(options: FitOptions, method: str, folder: Path) -> dict[str, Any]:
-    """Return the arguments of `fit` that save and resume its state; none for a method without checkpoints."""
-    if method == "exact":
-        if options.resume or options.checkpoint_every is not None:
-            raise InputError(f"method {method!r} keeps no checkpoints: leave out --resume and --checkpoint-every")
-        return {}
-    state = folder / CHECKPOINT
-    if state.exists() and not options.resume:
-        if not options.overwrite:
-            raise InputError(f"{printable(folder)} holds a stopped run: continue it with --resume, or use --overwrite")
-        shutil.rmtree(state)
-    arguments: dict[str, Any] = {"checkpoint": state, "resume": options.resume}
-    if options.checkpoint_every is not None:
-        arguments["checkpoint_every"] = options.checkpoint_every
-    return arguments
-
-
-def _resume_hint(arguments: dict[str, Any]) -> str:
-    """Return how to continue a stopped run."""
-    if "checkpoint" not in arguments or not arguments["checkpoint"].exists():
-        return "nothing was written."
-    return f"resume with: {_resume_command()}"
-
-
-def _is_unfinished(post: Posterior) -> bool:
-    """Return whether a limit or Ctrl-C ended the run, and its state can be continued."""
-    verdict, diagnostics = post.record.verdict, post.record.diagnostics
-    return diagnostics is not None and diagnostics.ended_by == "limit" and not (verdict and verdict.trusted)
-
-
-def _resume_command(post: Posterior | None = None) -> str:
-    """Return the command that continues this run; with four times the time where a limit ended it."""
-    words = [word for word in sys.argv[1:] if word != "--resume"]
-    limit = None if post is None else post.record.provenance.options.get("time_limit")
-    if limit is not None:
-        for n, word in enumerate(words):
-            if word == "--time-limit":
-                del words[n : n + 2]
-                break
-        words = [word for word in words if not word.startswith("--time-limit=")]
-        words += ["--time-limit", f"{4 * limit:g}"]
-    return shlex.join(["dagpost", *words, "--resume"])
-
-
 FIT_EXAMPLES = """Examples:
 
 \b
   dagpost fit cells.csv                                   with defaults, which are printed
   dagpost fit cells.csv --interventions target --out run2  a column names the intervened nodes
+  dagpost fit cells.csv --conditions drug                  which nodes each drug acts on is learnt
   dagpost fit weekly.csv --lags 1 --series patient         a time series: edges from one row to the next
   dagpost fit cells.csv --report                          also write run/report.html
   dagpost fit cells.csv --model bge --time-limit 60
@@ -284,6 +241,12 @@ def fit(
     columns: o.Columns = None,
     lags: o.Lags = None,
     series: o.Series = None,
+    conditions: o.Conditions = None,
+    targets: o.TargetsKnown = None,
+    change: o.Change = None,
+    target_probability: o.TargetProbability = None,
+    observational: o.Observational = None,
+    most_changes: o.MostChanges = None,
     knowledge: o.Knowledge = None,
     particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or bootstrap resamples.")] = 30,
     draws: o.Draws = 1000,
@@ -327,10 +290,11 @@ def fit(
     fit_arguments = {
         "knowledge": knowledge, "particles": particles, "draws": draws, "steps": steps, "precision": precision,
         "sampler": sampler, "max_moves": max_moves, "time_limit": time_limit, "workers": workers, "cluster": cluster,
+        "targets": parse_targets(targets, change, target_probability, observational, most_changes),
     }  # fmt: skip
     reading: dict[str, Any] = dict(
         sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns),
-        lags=lags, series=series,
+        lags=lags, series=series, conditions=conditions,
     )  # fmt: skip
     run_fit(
         FitOptions(
@@ -367,6 +331,12 @@ def exact(
     columns: o.Columns = None,
     lags: o.Lags = None,
     series: o.Series = None,
+    conditions: o.Conditions = None,
+    targets: o.TargetsKnown = None,
+    change: o.Change = None,
+    target_probability: o.TargetProbability = None,
+    observational: o.Observational = None,
+    most_changes: o.MostChanges = None,
     knowledge: o.Knowledge = None,
     draws: o.Draws = 1000,
     seed: o.Seed = 0,
@@ -382,10 +352,13 @@ def exact(
 
     Has the defaults of `dagpost fit` and writes the same files.
     """
-    fit_arguments = {"knowledge": knowledge, "draws": draws, "memory_limit": memory_limit}
+    fit_arguments = {
+        "knowledge": knowledge, "draws": draws, "memory_limit": memory_limit,
+        "targets": parse_targets(targets, change, target_probability, observational, most_changes),
+    }  # fmt: skip
     reading: dict[str, Any] = dict(
         sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns),
-        lags=lags, series=series,
+        lags=lags, series=series, conditions=conditions,
     )  # fmt: skip
     run_fit(
         FitOptions(

@@ -120,6 +120,33 @@ Lags = Annotated[
 Series = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="With --lags: column that names the series of a row [one series]")
 ]
+Conditions = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column that names the experiment of each row; which nodes it changes is learnt (empty or none: nothing "
+        "was done)",
+    ),
+]
+TargetsKnown = Annotated[
+    str | None,
+    typer.Option(
+        help="unknown: conditions may change any node; known: those of --interventions alone [unknown]",
+        autocompletion=_words("unknown", "known"),
+    ),
+]
+Change = Annotated[
+    str | None,
+    typer.Option(
+        help="What a condition does to a node: soft: new parameters; hard: no more parents [soft]",
+        autocompletion=_words("soft", "hard"),
+    ),
+]
+TargetProbability = Annotated[
+    float | None, typer.Option(help="Prior probability that a condition changes a node [0.1]")
+]
+Observational = Annotated[str | None, typer.Option(metavar="LABEL", help="Condition that changes nothing.")]
+MostChanges = Annotated[int | None, typer.Option(help="Most conditions that may change one node [all]")]
 Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
     str | None,
@@ -208,6 +235,25 @@ def parse_kinds(given: list[str] | None, columns: str | None) -> dict[str, Any] 
             raise InputError(f"--kinds {printable(text)}: write NAME=KIND, such as smoker=categorical")
         out[name] = kind.strip()
     return out or None
+
+
+def parse_targets(
+    targets: str | None, change: str | None, probability: float | None, observational: str | None, most: int | None
+) -> dict[str, Any] | str | None:
+    """Return the argument `targets` of `dagpost.fit`; None if nothing was said.
+
+    >>> parse_targets("known", "hard", None, None, None)
+    {'probability': 0.0, 'change': 'hard'}
+    """
+    if targets not in (None, "unknown", "known"):
+        return targets  # an error that suggests a word
+    given = {"probability": probability, "change": change, "observational": observational, "most": most}
+    if targets == "known":
+        if probability is not None:
+            raise InputError("--targets known and --target-probability contradict each other: leave one of them out")
+        given["probability"] = 0.0
+    fields = {name: value for name, value in given.items() if value is not None}
+    return fields or targets
 
 
 MOST_LINES = 40

@@ -33,7 +33,6 @@ OVERRIDES = {
     "noise": "--noise 0.1",
     "prior": "--prior erdos-renyi | scale-free | uniform",
     "method": "--method exact | dibs | …",
-    "missing": "--missing drop",
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "--kinds NAME=KIND",
     "missing": "--missing drop",
@@ -273,6 +272,7 @@ def summarise(post: Posterior, table: str, assumptions: Assumptions, seed: int, 
         "info": info,
         "pairs": [{**pair, "sign": signs.get((pair["cause"], pair["effect"]))} for pair in pairs],
         "edges": post.edge_table().head(most).to_dict("records"),
+        "targets": [] if post.record.targets is None else post.targets().head(most).to_dict("records"),
     }
 
 
@@ -287,6 +287,7 @@ def summary_text(summary: dict[str, Any], top: int = 12) -> str:
     lines += [f"  {pair['adjacent']:.3f}  {pair_text(pair)}" for pair in likely[:top]]
     if len(likely) > top:
         lines.append(f"  … and {len(likely) - top} more")
+    lines += target_lines(summary)
     if "verdict" in summary["info"]:
         lines.append(str(summary["info"]["verdict"]))
     if summary["info"].get("model_fit"):
@@ -295,6 +296,24 @@ def summary_text(summary: dict[str, Any], top: int = 12) -> str:
     if compiling >= LONG_COMPILING:
         lines.append(f"Compiling took {compiling:.0f} s of this; time limits exclude it, and later runs compile less.")
     return "\n".join(lines)
+
+
+LIKELY_TARGET = 0.5
+"""Least probability of a target that is listed."""
+
+
+def target_lines(summary: dict[str, Any]) -> list[str]:
+    """Return a line for each condition with the nodes that it more probably changes than not."""
+    nodes: dict[str, list[str]] = {}
+    for entry in summary.get("targets") or ():
+        likely = nodes.setdefault(entry["condition"], [])
+        if entry["probability"] >= LIKELY_TARGET:
+            likely.append(f"{printable(entry['node'])} ({entry['probability']:.3f})")
+    order = (summary["info"].get("targets") or {}).get("conditions", nodes)
+    return [
+        f"  condition {printable(label)} changes: {', '.join(nodes.get(label) or ['nothing more probably than not'])}"
+        for label in order
+    ]
 
 
 def assumptions_text(assumptions: Assumptions) -> str:

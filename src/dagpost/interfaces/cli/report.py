@@ -21,6 +21,7 @@ from dagpost.interfaces.cli.output import (
     read_posterior,
     read_summary,
     say,
+    target_lines,
     write,
 )
 
@@ -112,7 +113,8 @@ def show(
         raise InputError(f"--min-probability {min_probability}: give a number from 0 to 1")
     summary = read_summary(run)
     pairs = [p for p in summary.get("pairs") or pairs_of(summary["edges"]) if p["adjacent"] >= min_probability]
-    emit(as_json(pairs[:top]) if json else pair_table(pairs[:top], len(pairs), summary))
+    text = pair_table(pairs[:top], len(pairs), summary)
+    emit(as_json(pairs[:top]) if json else "\n".join([text, *target_lines(summary)]))
 
 
 def pairs_of(edges: list[dict[str, Any]]) -> list[dict[str, Any]]:
