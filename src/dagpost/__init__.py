@@ -58,6 +58,8 @@ _HOMES = {
     "Interrupted": "inference.checkpoints",
     "Comparison": "comparison",
     "compare": "comparison",
+    "NextExperiment": "design",
+    "next_experiment": "design",
     "StructureLearner": "interfaces.libraries",
     "to_pgmpy": "interfaces.libraries",
     "write_report": "report",
@@ -100,6 +102,7 @@ __all__ = [
     "Method",
     "MlpGaussian",
     "Model",
+    "NextExperiment",
     "Posterior",
     "Problem",
     "ScaleFree",
@@ -117,6 +120,7 @@ __all__ = [
     "load",
     "metrics",
     "models",
+    "next_experiment",
     "plot",
     "priors",
     "read_conditions",
@@ -133,6 +137,7 @@ if TYPE_CHECKING:
     from dagpost import data, graphs, metrics, models, plot, priors
     from dagpost.comparison import Comparison, compare
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
+    from dagpost.design import NextExperiment, next_experiment
     from dagpost.errors import InputError
     from dagpost.inference import dibs
     from dagpost.inference.auto import Auto
