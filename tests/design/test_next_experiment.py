@@ -69,7 +69,7 @@ def exact_gain(post, targets, rows):
 @pytest.mark.parametrize("rows", [1, 3])
 def test_gain_of_categories_is_the_sum_over_all_outcomes(categories, rows):
     candidates = ["a", "b", ("a", "c"), ()]
-    found = dp.next_experiment(categories, candidates, rows=rows, outcomes=1000, seed=rows).table
+    found = dp.next_experiment(categories, candidates, rows=rows, outcomes=1024, seed=rows).table
     for name, targets in {"a": (0,), "b": (1,), "a + c": (0, 2), "(no intervention)": ()}.items():
         if rows == 3 and not targets:
             continue  # 512 outcomes
@@ -94,13 +94,13 @@ def test_gain_of_numbers_is_the_integral_over_all_outcomes(numbers):
     log_volume = np.array(log_volume)[:, None]
     assert abs(logsumexp(np.array(log_density) + log_volume, axis=0)).max() < 0.01  # the grid holds the mass
     exact = information(np.array(log_density), post.log_weights, log_volume)
-    row = dp.next_experiment(post, ["x1"], rows=1, values={"x1": value}, outcomes=2000).table.iloc[0]
+    row = dp.next_experiment(post, ["x1"], rows=1, values={"x1": value}, outcomes=2048).table.iloc[0]
     assert abs(row["gain"] - exact) < SIGMAS * row["error"] + 0.01 * exact
     assert row["error"] < 0.1 * exact
 
 
 def test_a_batch_is_judged_as_a_whole(categories):
-    found = dp.next_experiment(categories, budget=2, rows=1, outcomes=1000, seed=1)
+    found = dp.next_experiment(categories, budget=2, rows=1, outcomes=1024, seed=1)
     first, second = (categories.index(name) for (name,) in found.choices)
     log_density = []
     for y, z in product(all_outcomes(categories, (first,), 1), all_outcomes(categories, (second,), 1)):
@@ -116,7 +116,7 @@ def test_a_batch_is_judged_as_a_whole(categories):
 
 def test_a_greedy_choice_is_the_best_addition(categories):
     """The chosen second experiment is the one with the largest exact gain beside the first, up to the error."""
-    found = dp.next_experiment(categories, budget=2, rows=1, outcomes=1000, seed=1)
+    found = dp.next_experiment(categories, budget=2, rows=1, outcomes=1024, seed=1)
     first = categories.index(found.choices[0][0])
 
     def together(second):
@@ -142,7 +142,7 @@ def test_a_certain_graph_leaves_nothing_to_learn(numbers):
 def test_symmetric_nodes_have_equal_gain():
     x = dp.simulate(nodes=2, observations=20, seed=5).train.values
     post = dp.exact(Dataset(np.concatenate([x, x[:, ::-1]]), names=("A", "B")), model="bge")
-    table = dp.next_experiment(post, outcomes=2000).table
+    table = dp.next_experiment(post, outcomes=2048).table
     assert table["gain"].min() > 10 * table["error"].max()
     assert table["behind"].iloc[1] < SIGMAS * table["behind_error"].iloc[1]
 
@@ -180,7 +180,7 @@ def drawn_information(drawn, question, post, targets):
 def test_drawn_parameters_give_the_information_of_the_draws():
     """BDs has no predictive ratio of evidences: its tables are drawn, and the gain is that of the draws as they are."""
     post = dp.exact(categorical_table(), model=dp.BDeu(2.0, "bds"))
-    found = dp.next_experiment(post, ["b"], rows=1, draws=60, outcomes=1500, seed=2)
+    found = dp.next_experiment(post, ["b"], rows=1, draws=60, outcomes=1024, seed=2)
     assert "not below" in found.bound
     key_draws = jax.random.split(jax.random.key(2), 3)[0]
     drawn = Drawn(post, 60, key_draws)
@@ -195,7 +195,7 @@ def test_more_draws_of_parameters_come_down_to_the_closed_form(categories, monke
     closed = exact_gain(categories, (1,), 1)
     monkeypatch.setattr(dp.BDeu, "extended", lambda *_: None)
     few, many = (
-        dp.next_experiment(categories, ["b"], rows=1, draws=draws, outcomes=1000).table.iloc[0] for draws in (50, 5000)
+        dp.next_experiment(categories, ["b"], rows=1, draws=draws, outcomes=1024).table.iloc[0] for draws in (50, 5000)
     )
     assert few["gain"] > many["gain"] > closed - SIGMAS * many["error"]
     assert many["gain"] < closed + 0.02

@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from dagpost._util.numerics import key_from_seed
 from dagpost._util.progress import Advance, progress_bar
-from dagpost.design.information import Question, effect_bins, effect_values
-from dagpost.design.outcomes import ClosedForm, Clamped, Densities, Drawn, Result, Truths, truths_among, truths_of
+from dagpost.design.information import Question, effect_bins, effect_values, relevant_nodes
+from dagpost.design.outcomes import Clamped, ClosedForm, Densities, Drawn, Result, Truths, truths_among, truths_of
 from dagpost.errors import InputError, nearest, printable, whole_number
 from dagpost.models import Model
 from dagpost.posterior import Posterior
@@ -28,7 +28,7 @@ CLEAR = 2.0
 OBSERVATION = "(no intervention)"
 """How rows without an intervention are called in tables."""
 BOUNDS = {
-    "closed": "parameters integrated out; on average not above the gain of the posterior that the graphs are drawn from",
+    "closed": "parameters integrated out; on average not above the gain of the posterior that graphs are drawn from",
     "drawn": "with drawn parameters of each graph; on average not below the gain with parameters integrated out",
     "effect": "a lower bound on average, of the gain about the effect in bins",
 }
@@ -102,6 +102,12 @@ class NextExperiment:
         assert self.about is not None
         return printable(self.about[1])
 
+    def plain(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON and reports."""
+        out: dict[str, Any] = {name: getattr(self, name) for name in ("about", "entropy", "rows", "outcomes", "bound")}
+        tables = {"experiments": self.table.to_dict("records"), "batch": self.batch.to_dict("records")}
+        return {**out, "choices": [list(names) for names in self.choices], "sentence": self.sentence, **tables}
+
     def __repr__(self) -> str:
         parts = [self.table.round(4).to_string(index=False)]
         if len(self.batch) > 1:
@@ -116,8 +122,8 @@ def next_experiment(
     *,
     about: tuple[str | int, str | int] | None = None,
     rows: int = 10,
-    values: Mapping[str | int, float | str] | None = None,
-    outcomes: int = 200,
+    values: Mapping[Any, float | str] | None = None,
+    outcomes: int = 256,
     draws: int = 1000,
     seed: int = 0,
     progress: bool | None = None,
@@ -171,9 +177,9 @@ def next_experiment(
     chosen = _candidates(post, candidates)
     experiments = [_clamped(post, nodes, values or {}) for nodes in chosen]
     key_draws, key_truths, key_effect = jax.random.split(key_from_seed(seed), 3)
-    stats = None if post.data is None else post.model.summarise(post.data)
-    closed = about is None and stats is not None and _extends(post.model, stats, post.nodes)
-    if closed:
+    closed = _has_closed_form(post)
+    pair = None
+    if about is None and closed:
         densities: Densities = ClosedForm(post)
         truths = truths_of(post, outcomes, key_truths)
         question = Question(np.arange(len(densities.weights)), densities.weights)
@@ -181,12 +187,12 @@ def next_experiment(
         densities = drawn = Drawn(post, draws, key_draws)
         truths, member = truths_among(drawn, outcomes, key_truths)
         question = Question(group_equal([drawn.graphs])[1], drawn.weights)
-    names = None
-    if about is not None:
-        i, j = pair_of(post, *_pair(about))
-        names = (post.names[i], post.names[j])
-        label = effect_bins(effect_values(post, drawn, i, j, key_effect), drawn.weights)
-        question = Question(label, drawn.weights, member)
+        if about is not None:
+            pair = pair_of(post, *_pair(about))
+            label = effect_bins(effect_values(post, drawn, *pair, key_effect), drawn.weights)
+            question = Question(label, drawn.weights, member)
+            if closed:
+                drawn.restrict(post, relevant_nodes(post, drawn.graphs, *pair))
     with progress_bar("weighing experiments", budget * len(chosen) * outcomes, progress) as advance:
         steps, order = _greedy(post.model, densities, truths, question, experiments, rows, budget, advance)
     labels = [" + ".join(post.names[k] for k in nodes) or OBSERVATION for nodes in chosen]
@@ -194,7 +200,7 @@ def next_experiment(
     return NextExperiment(
         _ranking(labels, texts, steps[0]),
         _batch(labels, texts, steps, order),
-        names,
+        None if pair is None else (post.names[pair[0]], post.names[pair[1]]),
         max(question.entropy, 0.0),
         rows,
         outcomes,
@@ -253,9 +259,11 @@ def _error(values: Float[np.ndarray, "c s"]) -> Float[np.ndarray, " c"]:
     return values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
 
 
-def _extends(model: Model, stats: Any, d: int) -> bool:
+def _has_closed_form(post: Posterior) -> bool:
     """Return whether the evidence of further rows has a closed form that is quick to compute."""
-    return model.has_compiled_evidence and model.extended(stats, np.zeros((1, d))) is not None
+    if post.data is None or not post.model.has_compiled_evidence:
+        return False
+    return post.model.extended(post.model.summarise(post.data), np.zeros((1, post.nodes))) is not None
 
 
 def _candidates(post: Posterior, candidates: Any) -> list[tuple[int, ...]]:
@@ -280,7 +288,7 @@ def _candidates(post: Posterior, candidates: Any) -> list[tuple[int, ...]]:
     return out
 
 
-def _clamped(post: Posterior, nodes: tuple[int, ...], values: Mapping[str | int, float | str]) -> Clamped:
+def _clamped(post: Posterior, nodes: tuple[int, ...], values: Mapping[Any, float | str]) -> Clamped:
     """Return the values that an experiment sets its nodes to."""
     given = clamped_values(post, values, "values")
     return {j: given[j] if j in given else _default(post, j) for j in nodes}

@@ -11,13 +11,14 @@ is concave in the weights, so where these are themselves draws, the gain is on a
 that they were drawn from. With drawn parameters the density of a graph is the mean over its own draws; mutual
 information is convex in these densities, so the gain is then on average above that with parameters integrated out.
 
-About an effect, its draws are divided into bins b: no path, and intervals of equal probability. With draws (G_m, theta_m)
-in bins b_m and outcomes simulated from some of them, the others give
+About an effect, its draws are divided into bins b: no path, and intervals of equal probability. With draws
+(G_m, theta_m) in bins b_m and outcomes simulated from some of them, the others give
 
     q(b | y) = sum_{m: b_m = b} w_m p(y | G_m, theta_m, do) / sum_m w_m p(y | G_m, theta_m, do)
 
-without the draw that the outcome comes from, and `E[log q(b | y) - log p(b)]` is a lower bound of the mutual information
-of bin and outcome (Barber and Agakov, 2003), whatever the error of q.
+without the draw that the outcome comes from, where theta_m are the parameters that the effect depends on (all others are
+integrated out if the model has closed forms), and `E[log q(b | y) - log p(b)]` is a lower bound of the mutual
+information of bin and outcome (Barber and Agakov, 2003), whatever the error of q.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import softmax, xlogy
 
 from dagpost.design.outcomes import Drawn
 from dagpost.graphs import descendants
 from dagpost.posterior import Posterior
 from dagpost.posterior.effects import contrast_of, effects_of_cause
+from dagpost.posterior.interventions import nodes_on_paths
 from dagpost.posterior.tables import contrast_of_levels, do_probability, relevant_families
-from dagpost.typing import Key
+from dagpost.typing import Graphs, Key
 
 BINS, FEWEST_IN_BIN = 8, 20
 """Most intervals that the draws of an effect are divided into, and the fewest draws in one."""
@@ -119,6 +121,19 @@ def effect_values(post: Posterior, drawn: Drawn, i: int, j: int, key: Key) -> Fl
     ends = contrast_of(post, i, None, "raw")
     values = effects_of_cause(post.model, drawn.graphs, drawn.theta, i, ends, key, SIMULATED_ROWS)[:, j]
     return np.where(reach, values, 0.0)
+
+
+def relevant_nodes(post: Posterior, graphs: Graphs, i: int, j: int) -> Bool[np.ndarray, "m d"]:
+    """Return the nodes whose parameters the effect of i on j depends on, in each graph; none without a path.
+
+    In a linear model they are those on paths from i to j, j included; in others all ancestors of j as well.
+    """
+    reach = descendants(graphs)
+    if post.model.linear:
+        return nodes_on_paths(reach, i, j)
+    above = reach[:, :, j] | (np.arange(post.nodes) == j)
+    above[:, i] = False
+    return above & reach[:, i, j, None]
 
 
 def _level_effects(post: Posterior, drawn: Drawn, i: int, j: int) -> Float[np.ndarray, " n"]:

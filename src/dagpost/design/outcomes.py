@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from dagpost._util.numerics import generator
 from dagpost._util.progress import Advance
@@ -70,38 +72,48 @@ class Truths(NamedTuple):
         return Result(clamped, simulate_under(model, keys, self.graphs, self.theta, rows, clamped))
 
 
-def distinct_graphs(graphs: Graphs, weights: Float[np.ndarray, " m"]) -> tuple[Graphs, np.ndarray, Int[np.ndarray, "m"]]:
-    """Return the distinct graphs among those with a weight, their probabilities, and which of them each one is."""
+def distinct_graphs(graphs: Graphs, weights: Float[np.ndarray, " m"]) -> tuple[Graphs, Float[np.ndarray, " k"]]:
+    """Return the distinct graphs and their probabilities."""
     member = group_equal([graphs])[1]
-    first = np.unique(member, return_index=True)[1]
-    return graphs[first], np.bincount(member, weights=weights), member
+    return graphs[np.unique(member, return_index=True)[1]], np.bincount(member, weights=weights)
 
 
 class ClosedForm:
     """Densities given each distinct graph of a posterior, with parameters integrated out."""
 
     def __init__(self, post: Posterior):
-        assert post.data is not None
         used = post.weights > 0
-        graphs, self.weights, _ = distinct_graphs(post.graphs[used], post.weights[used])
+        graphs, self.weights = distinct_graphs(post.graphs[used], post.weights[used])
+        self.ratios = EvidenceRatios(post, graphs, np.ones(graphs.shape[:2], dtype=np.bool_))
+
+    def of(self, results: Sequence[Result], advance: Advance) -> Float[np.ndarray, "s k"]:
+        return self.ratios.of(results, advance)
+
+
+class EvidenceRatios:
+    """Sums of `log p(x_j of D and y | parents) - log p(x_j of D | parents)` over chosen nodes j of each graph."""
+
+    def __init__(self, post: Posterior, graphs: Graphs, chosen: Bool[np.ndarray, "k d"]):
+        assert post.data is not None
         self.model, self.stats = post.model, post.model.summarise(post.data)
-        self.families = Families.of(graphs)
+        self.chosen, self.families = chosen, Families.of(graphs)
         self.before = self.families.log_evidence(self.model, self.stats)
 
     def of(self, results: Sequence[Result], advance: Advance) -> Float[np.ndarray, "s k"]:
-        d = len(self.families.place)
+        """Return the sums for every outcome; nodes that an experiment sets have no factor in it."""
         # nodes that were set in the same experiments have further rows in common
-        free = np.array([[j not in result.clamped for result in results] for j in range(d)])
+        free = np.array([[j not in result.clamped for result in results] for j in range(self.chosen.shape[1])])
         patterns = [(pattern, (free == pattern).all(axis=1)) for pattern in np.unique(free, axis=0) if pattern.any()]
         outcomes = len(results[0].rows)
-        out = np.zeros((outcomes, len(self.weights)))
+        out = np.zeros((outcomes, len(self.chosen)))
         for s in range(outcomes):
             for pattern, nodes in patterns:
                 rows = np.concatenate([result.rows[s] for result, use in zip(results, pattern) if use])
                 more = self.model.extended(self.stats, rows)
                 assert more is not None
                 gained = self.families.log_evidence(self.model, more, nodes) - self.before
-                out[s] += self.families.sum(gained, nodes)
+                for j in np.flatnonzero(nodes):
+                    out[s] += np.where(self.chosen[:, j], gained[self.families.place[j], j], 0.0)
             advance(1)
         return out
 
@@ -127,7 +139,9 @@ class Families(NamedTuple):
             packed[: len(columns), :, j] = columns
         return cls(packed, np.stack([where.reshape(-1) for _, where in found]), counts)
 
-    def log_evidence(self, model: Model, stats: Statistics, nodes: np.ndarray | None = None) -> Float[np.ndarray, "f d"]:
+    def log_evidence(
+        self, model: Model, stats: Statistics, nodes: Bool[np.ndarray, " d"] | None = None
+    ) -> Float[np.ndarray, "f d"]:
         """Return the log evidence of every family of some nodes."""
         table = model.evidence_table(stats)
         packed = self.packed if nodes is None else self.packed & nodes
@@ -139,43 +153,62 @@ class Families(NamedTuple):
             out[:n, j] = model.log_evidences(np.full(n, j), self.packed[:n, :, j], stats)
         return out
 
-    def sum(self, values: Float[np.ndarray, "f d"], nodes: np.ndarray) -> Float[np.ndarray, " m"]:
-        """Return for each graph the sum of a value of its families, of some nodes."""
-        out = np.zeros(self.place.shape[1])
-        for j in np.flatnonzero(nodes):
-            out += values[self.place[j], j]
-        return out
-
 
 class Drawn:
-    """Densities given draws of graphs with parameters: likelihoods, which are added up over experiments."""
+    """Draws of graphs with parameters, and densities given them: likelihoods, which are added up over experiments.
+
+    Where only the parameters of some nodes matter, those of the others are integrated out if the model has closed
+    forms (`restricted`): draws then differ in what matters alone, and more of them agree with an outcome.
+    """
 
     def __init__(self, post: Posterior, draws: int, key: Key):
         key_choice, key_theta = jax.random.split(key)
         selected = select_draws(post, draws, key_choice)
         self.weights, self.model, self.levels = selected.weights, post.model, post.levels
         self.graphs, self.theta = parameters_of(post, selected.member, key_theta)
-        self._known: list[tuple[Result, np.ndarray]] = []
+        self.relevant = np.ones(self.graphs.shape[:2], dtype=np.bool_)
+        self.ratios: EvidenceRatios | None = None
+        self._known: list[tuple[Outcomes, np.ndarray]] = []
+
+    def restrict(self, post: Posterior, relevant: Bool[np.ndarray, "m d"]) -> None:
+        """Integrate out the parameters of all nodes but the relevant ones of each draw."""
+        self.relevant, self.ratios, self._known = relevant, EvidenceRatios(post, self.graphs, ~relevant), []
 
     def of(self, results: Sequence[Result], advance: Advance) -> Float[np.ndarray, "s k"]:
-        return np.sum([self._one(result, advance) for result in results], axis=0)
+        given = np.sum([self._likelihoods(result, advance) for result in results], axis=0)
+        return given if self.ratios is None else given + self.ratios.of(results, lambda amount: None)
 
-    def _one(self, result: Result, advance: Advance) -> np.ndarray:
+    def _likelihoods(self, result: Result, advance: Advance) -> np.ndarray:
         """Return the log likelihoods of one experiment, remembered for that of the same rows."""
-        for known, found in self._known:
-            if known.rows is result.rows:
+        for rows, found in self._known:
+            if rows is result.rows:
+                advance(len(rows))
                 return found
         outcomes, n, d = result.rows.shape
         mask = np.zeros((n, d), dtype=np.bool_)
         mask[:, list(result.clamped)] = True
-        out = np.zeros((outcomes, len(self.weights)))
         table = Dataset(result.rows[0], intervened=mask, levels=self.levels)
-        for s in range(outcomes):
-            rows = replace(table, values=result.rows[s])
-            out[s] = self.model.log_likelihoods(self.graphs, self.theta, rows)
-            advance(1)
-        self._known = [*self._known[-16:], (result, out)]
+        out = np.zeros((outcomes, len(self.weights)))
+        with jax.enable_x64(True):
+            cases = jax.tree.map(jnp.asarray, (self.graphs.astype(np.float64), self.theta))
+            for s in range(outcomes):
+                stats = self.model.summarise(replace(table, values=result.rows[s]))
+                by_node = np.asarray(_log_conditionals(self.model, *cases, stats))
+                out[s] = np.where(self.relevant, by_node, 0.0).sum(axis=1)
+                advance(1)
+        self._known = [*self._known[-16:], (result.rows, out)]
         return out
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_conditionals(model: Model, graphs: Float[Array, "m d d"], theta: Theta, stats: Statistics) -> Any:
+    """Return `log p(x_j | parents, theta_j)` of every node of every graph."""
+
+    def one(pair):
+        graph, theta = pair
+        return model.by_node(model.log_conditional, graph, theta, stats)
+
+    return jax.lax.map(one, (graphs, theta), batch_size=64)
 
 
 def truths_of(post: Posterior, outcomes: int, key: Key) -> Truths:
