@@ -7,8 +7,8 @@ Every network is linear with noise 0.1, as in the paper. The posterior is exact 
 and is computed again after each experiment, which adds rows of the true network under do(node = mean + one standard
 deviation). Policies: the largest expected information gain about the graph; a random node; the most uncertain node,
 whose pairs with other nodes have the largest sum of entropies of (->, <-, none). The same experiment at the same step
-has the same outcome under every policy. "e-shd" is the expected structural Hamming distance between DAGs, "resolved" the
-number of pairs, out of all, whose true state (->, <-, none) has a probability of 0.95 or more.
+has the same outcome under every policy. "e-shd" is the expected structural Hamming distance between DAGs, "resolved"
+the number of pairs, out of all, whose true state (->, <-, none) has a probability of 0.95 or more.
 """
 
 from __future__ import annotations

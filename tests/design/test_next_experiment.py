@@ -78,6 +78,7 @@ def test_gain_of_categories_is_the_sum_over_all_outcomes(categories, rows):
         assert 0 < row["error"] < 0.02
 
 
+@pytest.mark.slow
 def test_gain_of_numbers_is_the_integral_over_all_outcomes(numbers):
     """By quadrature over the two observed nodes, on a grid that is wide for the Student-t tails of one row."""
     post, value = numbers, 1.5
@@ -94,7 +95,7 @@ def test_gain_of_numbers_is_the_integral_over_all_outcomes(numbers):
     log_volume = np.array(log_volume)[:, None]
     assert abs(logsumexp(np.array(log_density) + log_volume, axis=0)).max() < 0.01  # the grid holds the mass
     exact = information(np.array(log_density), post.log_weights, log_volume)
-    row = dp.next_experiment(post, ["x1"], rows=1, values={"x1": value}, outcomes=2048).table.iloc[0]
+    row = dp.next_experiment(post, ["x1"], rows=1, values={"x1": value}, outcomes=1024).table.iloc[0]
     assert abs(row["gain"] - exact) < SIGMAS * row["error"] + 0.01 * exact
     assert row["error"] < 0.1 * exact
 
@@ -114,6 +115,7 @@ def test_a_batch_is_judged_as_a_whole(categories):
     assert "then" in found.sentence
 
 
+@pytest.mark.slow
 def test_a_greedy_choice_is_the_best_addition(categories):
     """The chosen second experiment is the one with the largest exact gain beside the first, up to the error."""
     found = dp.next_experiment(categories, budget=2, rows=1, outcomes=1024, seed=1)
@@ -142,8 +144,8 @@ def test_a_certain_graph_leaves_nothing_to_learn(numbers):
 def test_symmetric_nodes_have_equal_gain():
     x = dp.simulate(nodes=2, observations=20, seed=5).train.values
     post = dp.exact(Dataset(np.concatenate([x, x[:, ::-1]]), names=("A", "B")), model="bge")
-    table = dp.next_experiment(post, outcomes=2048).table
-    assert table["gain"].min() > 10 * table["error"].max()
+    table = dp.next_experiment(post, outcomes=256).table
+    assert table["gain"].min() > 5 * table["error"].max()
     assert table["behind"].iloc[1] < SIGMAS * table["behind_error"].iloc[1]
 
 
@@ -180,33 +182,34 @@ def drawn_information(drawn, question, post, targets):
 def test_drawn_parameters_give_the_information_of_the_draws():
     """BDs has no predictive ratio of evidences: its tables are drawn, and the gain is that of the draws as they are."""
     post = dp.exact(categorical_table(), model=dp.BDeu(2.0, "bds"))
-    found = dp.next_experiment(post, ["b"], rows=1, draws=60, outcomes=1024, seed=2)
+    found = dp.next_experiment(post, ["b"], rows=1, draws=60, outcomes=256, seed=2)
     assert "not below" in found.bound
     key_draws = jax.random.split(jax.random.key(2), 3)[0]
     drawn = Drawn(post, 60, key_draws)
     codes = np.unique(drawn.graphs.reshape(60, -1), axis=0, return_inverse=True)[1].reshape(-1)
     exact = drawn_information(drawn, Question(codes, drawn.weights), post, (1,))
     row = found.table.iloc[0]
-    assert abs(row["gain"] - exact) < SIGMAS * row["error"] and row["error"] < 0.02
+    assert abs(row["gain"] - exact) < SIGMAS * row["error"] and row["error"] < 0.04
 
 
+@pytest.mark.slow
 def test_more_draws_of_parameters_come_down_to_the_closed_form(categories, monkeypatch):
     """Drawn parameters are too optimistic on average, less so with more of them."""
     closed = exact_gain(categories, (1,), 1)
     monkeypatch.setattr(dp.BDeu, "extended", lambda *_: None)
     few, many = (
-        dp.next_experiment(categories, ["b"], rows=1, draws=draws, outcomes=1024).table.iloc[0] for draws in (50, 5000)
+        dp.next_experiment(categories, ["b"], rows=1, draws=draws, outcomes=512).table.iloc[0] for draws in (50, 2000)
     )
     assert few["gain"] > many["gain"] > closed - SIGMAS * many["error"]
     assert many["gain"] < closed + 0.02
 
 
 def test_information_about_an_effect_is_a_lower_bound(categories):
-    found = dp.next_experiment(categories, about=("a", "b"), rows=1, draws=400, outcomes=400, seed=4)
+    found = dp.next_experiment(categories, about=("a", "b"), rows=1, draws=400, outcomes=256, seed=4)
     key_draws, key_truths, key_effect = jax.random.split(jax.random.key(4), 3)
     drawn = Drawn(categories, 400, key_draws)
     label = effect_bins(effect_values(categories, drawn, 0, 1, key_effect), drawn.weights)
-    question = Question(label, drawn.weights, truths_among(drawn, 400, key_truths)[1])
+    question = Question(label, drawn.weights, truths_among(drawn, 256, key_truths)[1])
     assert np.isclose(question.entropy, found.entropy) and len(question.prior) > 4
     for name, targets in {"a": (0,), "b": (1,), "c": (2,)}.items():
         row = found.table[found.table["experiment"] == name].iloc[0]
@@ -214,6 +217,7 @@ def test_information_about_an_effect_is_a_lower_bound(categories):
     assert found.about == ("a", "b") and found.best in (("a",), ("b",)) and "effect of a on b" in found.sentence
 
 
+@pytest.mark.slow
 def test_an_experiment_on_the_cause_tells_of_its_effect():
     """With the graph known, rows under do(cause) sharpen the effect, and rows of a node apart from both do not."""
     sim = dp.simulate(nodes=3, observations=20, seed=0)
@@ -221,13 +225,14 @@ def test_an_experiment_on_the_cause_tells_of_its_effect():
     graph[0, 0, 1] = True
     post = dp.Posterior(graph, np.zeros(1), sim.train.names, dp.BGe(), dp.Uniform(), data=sim.train)
     values = {"x0": 3.0, "x1": 0.0, "x2": 0.0}
-    found = dp.next_experiment(post, about=("x0", "x1"), rows=20, values=values, draws=2000).table
+    found = dp.next_experiment(post, about=("x0", "x1"), rows=20, values=values, draws=1000).table
     gain = found.set_index("experiment")["gain"]
     assert found["experiment"].iloc[0] == "x0" and gain["x0"] > gain["x1"] + 0.2
     none = dp.next_experiment(post, about=("x1", "x0"), outcomes=20, draws=100)
     assert none.entropy == 0 and np.allclose(none.table["gain"], 0)
 
 
+@pytest.mark.slow
 def test_effects_of_draws_are_those_of_the_posterior(categories, numbers):
     for post in (categories, numbers):
         drawn = Drawn(post, 4000, jax.random.key(0))

@@ -16,8 +16,8 @@ About an effect, its draws are divided into bins b: no path, and intervals of eq
 
     q(b | y) = sum_{m: b_m = b} w_m p(y | G_m, theta_m, do) / sum_m w_m p(y | G_m, theta_m, do)
 
-without the draw that the outcome comes from, where theta_m are the parameters that the effect depends on (all others are
-integrated out if the model has closed forms), and `E[log q(b | y) - log p(b)]` is a lower bound of the mutual
+without the draw that the outcome comes from, where theta_m are the parameters that the effect depends on (all others
+are integrated out if the model has closed forms), and `E[log q(b | y) - log p(b)]` is a lower bound of the mutual
 information of bin and outcome (Barber and Agakov, 2003), whatever the error of q.
 """
 
