@@ -61,6 +61,7 @@ _HOMES = {
     "NextExperiment": "design",
     "next_experiment": "design",
     "StructureLearner": "interfaces.libraries",
+    "to_dowhy": "interfaces.libraries",
     "to_pgmpy": "interfaces.libraries",
     "write_report": "report",
     "InputError": "errors",
@@ -129,6 +130,7 @@ __all__ = [
     "sachs_conditions",
     "sachs_graph",
     "simulate",
+    "to_dowhy",
     "to_pgmpy",
     "write_report",
 ]
@@ -150,7 +152,7 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.joint import JointMc3
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
-    from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
+    from dagpost.interfaces.libraries import StructureLearner, to_dowhy, to_pgmpy
     from dagpost.models import Additive, BDeu, BGe, GaussianProcess, LinearGaussian, MlpGaussian, Model
     from dagpost.posterior import Curve, Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity

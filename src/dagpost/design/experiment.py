@@ -20,6 +20,7 @@ from dagpost.errors import InputError, nearest, printable, whole_number
 from dagpost.models import Model
 from dagpost.posterior import Posterior
 from dagpost.posterior.effects import contrast_of, pair_of
+from dagpost.posterior.notebook import titled_table
 from dagpost.posterior.parameters import clamped_values, raw_units
 from dagpost.posterior.sample import group_equal
 
@@ -107,6 +108,11 @@ class NextExperiment:
         out: dict[str, Any] = {name: getattr(self, name) for name in ("about", "entropy", "rows", "outcomes", "bound")}
         tables = {"experiments": self.table.to_dict("records"), "batch": self.batch.to_dict("records")}
         return {**out, "choices": [list(names) for names in self.choices], "sentence": self.sentence, **tables}
+
+    def _repr_html_(self) -> str:
+        """The ranking as a table, in notebooks."""
+        title = "Expected information gain, nats"
+        return titled_table(title, self.table[["experiment", "sets", "gain", "error"]], self.sentence)
 
     def __repr__(self) -> str:
         parts = [self.table.round(4).to_string(index=False)]

@@ -189,12 +189,20 @@ class Drawn:
         mask[:, list(result.clamped)] = True
         table = Dataset(result.rows[0], intervened=mask, levels=self.levels)
         out = np.zeros((outcomes, len(self.weights)))
+        some = np.flatnonzero(self.relevant.any(axis=1))
+        if not len(some):
+            advance(outcomes)
+            return out
         with jax.enable_x64(True):
-            cases = jax.tree.map(jnp.asarray, (self.graphs.astype(np.float64), self.theta))
+            cases = (
+                self.graphs[some].astype(np.float64),
+                jax.tree.map(lambda leaf: np.asarray(leaf)[some], self.theta),
+            )
+            cases = jax.tree.map(jnp.asarray, cases)
             for s in range(outcomes):
                 stats = self.model.summarise(replace(table, values=result.rows[s]))
                 by_node = np.asarray(_log_conditionals(self.model, *cases, stats))
-                out[s] = np.where(self.relevant, by_node, 0.0).sum(axis=1)
+                out[s, some] = np.where(self.relevant[some], by_node, 0.0).sum(axis=1)
                 advance(1)
         self._known = [*self._known[-16:], (result.rows, out)]
         return out
