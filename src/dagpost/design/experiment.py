@@ -112,7 +112,7 @@ class NextExperiment:
     def _repr_html_(self) -> str:
         """The ranking as a table, in notebooks."""
         title = "Expected information gain, nats"
-        return titled_table(title, self.table[["experiment", "sets", "gain", "error"]], self.sentence)
+        return titled_table(title, self.table.drop(columns=["behind", "behind_error"]), self.sentence)
 
     def __repr__(self) -> str:
         parts = [self.table.round(4).to_string(index=False)]

@@ -33,6 +33,6 @@ def posterior_html(post: GraphSample) -> str:
     """Return the most probable pairs of nodes: each in its more probable direction."""
     method = post.record.method or "posterior"
     title = f"{method}: {len(post):,} graphs on {post.nodes:,} nodes, {post.expected_edges:.1f} edges expected"
-    table = post.pair_table()[["cause", "effect", "adjacent", "direction"]]
+    table = post.pair_table().drop(columns="probability")
     note = "adjacent: probability of an edge either way; direction: share of cause -> effect in it."
     return titled_table(title, table, note)
