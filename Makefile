@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-slow test-long test-versions mutants scoreboard check docs setup setup-bench bench results page clean
+.PHONY: help demo test test-slow test-long test-versions mutants scoreboard check docs setup setup-bench bench results page wheel image clean
 
 help:
 	@echo "make demo         infer the protein-signalling network from the bundled Sachs data"
@@ -18,6 +18,8 @@ help:
 	@echo "make docs         build the documentation into site/"
 	@echo "make setup        virtual environment in .venv with the development extra"
 	@echo "make setup-bench  add what benchmarks and comparisons with other libraries need"
+	@echo "make wheel        build a wheel, install it into an empty folder and use it from there"
+	@echo "make image        build the container image, where docker runs"
 	@echo "make bench        measure, print tables"
 	@echo "make page         renew the numbers in docs/results.md, docs/accuracy.md and README.md from results/"
 	@echo "make results      run what is missing of every study, renew the pages (days on two cores; see docs/results.md)"
@@ -84,6 +86,14 @@ check: $(VENV)/dev
 # warnings are errors; nothing on the pages is loaded from other hosts
 docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+wheel: $(VENV)/dev
+	$(BIN)/python tests/wheel.py
+
+# skipped where there is no docker, or its daemon does not run
+image:
+	@if docker info --format '{{.ServerVersion}}' > /dev/null 2>&1; then docker build --tag dagpost .; \
+	  else echo "docker does not run here: no image"; fi
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/scores.py

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "dagpost"
 
 ORDER = [
     "errors", "typing", "_util", "graphs", "data", "priors", "models", "simulation", "posterior", "inference",
-    "metrics", "comparison", "plot", "report", "studies", "interfaces", "__main__",
+    "metrics", "comparison", "design", "plot", "report", "studies", "interfaces", "__main__",
 ]  # fmt: skip
 
 

@@ -60,7 +60,10 @@ _HOMES = {
     "Interrupted": "inference.checkpoints",
     "Comparison": "comparison",
     "compare": "comparison",
+    "NextExperiment": "design",
+    "next_experiment": "design",
     "StructureLearner": "interfaces.libraries",
+    "to_dowhy": "interfaces.libraries",
     "to_pgmpy": "interfaces.libraries",
     "write_report": "report",
     "InputError": "errors",
@@ -103,6 +106,7 @@ __all__ = [
     "Method",
     "MlpGaussian",
     "Model",
+    "NextExperiment",
     "Posterior",
     "Problem",
     "ScaleFree",
@@ -121,6 +125,7 @@ __all__ = [
     "load",
     "metrics",
     "models",
+    "next_experiment",
     "plot",
     "priors",
     "read_conditions",
@@ -129,6 +134,7 @@ __all__ = [
     "sachs_conditions",
     "sachs_graph",
     "simulate",
+    "to_dowhy",
     "to_pgmpy",
     "write_report",
 ]
@@ -137,6 +143,7 @@ if TYPE_CHECKING:
     from dagpost import data, graphs, metrics, models, plot, priors
     from dagpost.comparison import Comparison, compare
     from dagpost.data import Dataset, read_conditions, read_table, sachs, sachs_conditions, sachs_graph
+    from dagpost.design import NextExperiment, next_experiment
     from dagpost.errors import InputError
     from dagpost.inference import dibs
     from dagpost.inference.auto import Auto
@@ -149,7 +156,7 @@ if TYPE_CHECKING:
     from dagpost.inference.mcmc.joint import JointMc3
     from dagpost.inference.mcmc.mc3 import Mc3
     from dagpost.inference.method import Method, Problem
-    from dagpost.interfaces.libraries import StructureLearner, to_pgmpy
+    from dagpost.interfaces.libraries import StructureLearner, to_dowhy, to_pgmpy
     from dagpost.models import Additive, BDeu, BGe, Copula, GaussianProcess, LinearGaussian, MlpGaussian, Model, Targets
     from dagpost.posterior import Curve, Effect, Posterior, load
     from dagpost.priors import ErdosRenyi, GraphPrior, Knowledge, ScaleFree, Uniform, UnknownDensity

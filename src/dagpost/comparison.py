@@ -28,6 +28,7 @@ from dagpost.inference.fit import fit
 from dagpost.metrics import log_predictive_density
 from dagpost.models import BDeu, Model, as_model
 from dagpost.posterior import Posterior
+from dagpost.posterior.notebook import titled_table
 from dagpost.priors import GraphPrior
 
 CLEAR = 2.0
@@ -80,6 +81,10 @@ class Comparison:
             f"{best} predicts held-out rows best: {lead:.3g} ± {error:.2g} nats per row better than "
             f"{printable(others.index[0])}, the next."
         )
+
+    def _repr_html_(self) -> str:
+        """The table and the sentence, in notebooks."""
+        return titled_table("Models by held-out log density", self.table.reset_index(), self.sentence)
 
     def __repr__(self) -> str:
         return f"{self.table.round(3).to_string()}\n{self.sentence}"

@@ -176,3 +176,60 @@ def test_without_pgmpy(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pgmpy.base", None)
     with pytest.raises(InputError, match="pip install pgmpy"):
         dp.to_pgmpy(dp.fit(FRAME, method="exact"))
+
+
+def test_estimate_is_fit_under_the_name_of_pgmpy():
+    learner = dp.StructureLearner(method="exact")
+    graph = learner.estimate(FRAME)
+    assert graph is learner.causal_graph_ and set(graph.edges) == set(
+        dp.StructureLearner(method="exact").fit(FRAME).causal_graph_.edges
+    )
+    mask = np.zeros(FRAME.shape, dtype=bool)
+    mask[:50, 1] = True
+    assert learner.estimate(FRAME, interventions=mask) is learner.causal_graph_
+    assert learner.posterior_.data.intervened.sum() == 50
+
+
+def test_gml_for_dowhy_is_read_back_by_networkx():
+    names = {"raf": 'raf "β" [2]', "mek": "a & b"}
+    learner = dp.StructureLearner(method="exact").fit(FRAME.rename(columns=names))
+    one = dp.to_dowhy(learner)
+    read = nx.parse_gml(one.gml)
+    assert "\n" not in one.gml and read.is_directed() and set(read.nodes) == set(learner.posterior_.names)
+    assert set(read.edges) == set(one.graph.edges) == set(learner.causal_graph_.edges) != set()
+    for cause, effect, given in read.edges(data=True):
+        assert given["probability"] == pytest.approx(learner.edge_probabilities_.loc[cause, effect])
+
+
+def test_drawn_graphs_for_dowhy_are_as_frequent_as_probable():
+    post = dp.fit(FRAME, method="exact")
+    drawn = dp.to_dowhy(post, draws=400, seed=1)
+    assert all(nx.is_directed_acyclic_graph(one.graph) and set(one.graph) == set(post.names) for one in drawn)
+    assert all(set(nx.parse_gml(one.gml).edges) == set(one.graph.edges) for one in drawn[:5])
+    for cause, effect in itertools.permutations(post.names, 2):
+        share = sum(one.graph.has_edge(cause, effect) for one in drawn) / 400
+        assert abs(share - post.edge_probabilities.loc[cause, effect]) < 4 * 0.5 / np.sqrt(400)
+    with pytest.raises(InputError, match="draws=0"):
+        dp.to_dowhy(post, draws=0)
+
+
+@pytest.mark.oracle
+def test_dowhy_finds_the_same_effects_on_the_same_graph():
+    """Backdoor adjustment by least squares, and our posterior mean given that graph, on 2,000 rows."""
+    dowhy = pytest.importorskip("dowhy")
+    frame = dp.simulate(nodes=4, observations=2000, seed=3, interventional_sets=0).train.frame()
+    post = dp.exact(frame, model="bge")
+    one = dp.to_dowhy(post)
+    adjacency = post.consensus_graph()[None]
+    alone = dp.Posterior(adjacency, np.zeros(1), post.names, post.model, post.prior, data=post.data)
+    checked = 0
+    for cause, effect in itertools.permutations(post.names, 2):
+        if nx.has_path(one.graph, cause, effect):
+            expected = alone.effect(cause, effect)
+            for graph in one:
+                model = dowhy.CausalModel(frame, treatment=cause, outcome=effect, graph=graph)
+                found = model.identify_effect(proceed_when_unidentifiable=True)
+                value = model.estimate_effect(found, method_name="backdoor.linear_regression").value
+                assert abs(value - expected.mean) < 4 * expected.sd
+            checked += 1
+    assert checked > 1

@@ -248,3 +248,18 @@ def test_a_model_without_node_mean_says_so():
 def test_a_missing_method_is_named_before_the_run(model, method):
     with pytest.raises(InputError, match=rf"'unfinished' .* no method {method}\("):
         dp.fit(VALUES, model, method="mc3", particles=5, progress=False)
+
+
+def test_further_rows_extend_the_statistics(model):
+    """As if the table had been summarised with them, for the families of nodes that nobody set."""
+    mask = np.zeros((30, D), dtype=bool)
+    mask[:7, 2] = True
+    known, new = (data_for(model, values_for(model)[part]) for part in (slice(30), slice(30, 40)))
+    known = known.with_interventions(mask)
+    before = model.summarise(known)
+    after = model.extended(before, new.values)
+    if after is None:
+        assert not model.has_compiled_evidence or model.name == "bdeu"
+        return
+    gained = model.log_evidence_of(GRAPH[None], after) - model.log_evidence_of(GRAPH[None], before)
+    assert np.isclose(gained, model.log_predictive_of(GRAPH[None], known, new), rtol=1e-9)

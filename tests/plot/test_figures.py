@@ -280,3 +280,17 @@ def test_time_slices_stand_side_by_side():
     assert max(at["a[t-1]"][0], at["b[t-1]"][0]) < min(at["a"][0], at["b"][0])
     assert at["a[t-1]"][1] == at["a"][1] > at["b"][1] == at["b[t-1]"][1]
     assert {patch.get_gid() for patch in ax.patches} == {"edge-2-0", "edge-2-1", "edge-0-1"}
+
+
+def test_experiments_are_drawn_with_their_errors():
+    post = dp.exact(dp.simulate(nodes=3, observations=30, seed=1).train, model="bge")
+    found = dp.next_experiment(post, rows=2, outcomes=16)
+    ax = rendered(dp.plot.experiments(found))
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx(found.table["gain"].tolist())
+    assert [t.get_text() for t in ax.get_yticklabels()] == found.table["experiment"].tolist()
+    (reach,) = [line for c in ax.containers if c.get_label() != "" for line in getattr(c, "lines", [[], [], []])[2]]
+    low, high = reach.get_segments()[0][:, 0]
+    assert high - low == pytest.approx(4 * found.table["error"].iloc[0])
+    assert len(dp.plot.experiments(found, top=2).patches) == 2
+    with pytest.raises(dp.InputError, match="next_experiment"):
+        dp.plot.experiments(post)

@@ -184,3 +184,17 @@ def test_methods_say_whether_they_sample_the_posterior(method, model, options, s
     else:
         distinct = len(np.unique(post.graphs.reshape(len(post), -1), axis=0))
         assert len(post.weighted("posterior")) == distinct < len(post)
+
+
+def test_results_are_tables_in_a_notebook():
+    names = ("<b>a", "b", "c", "d", "e", "f")
+    data = dp.Dataset(dp.simulate(nodes=6, observations=50, seed=1).train.values, names=names)
+    post = dp.exact(data, model="bge", draws=50)
+    shown = post._repr_html_()
+    assert "&lt;b&gt;a" in shown and "<b>a" not in shown and "5 more rows are not shown" in shown
+    best = post.pair_table().iloc[0]
+    assert f"{best.adjacent:.3g}" in shown and shown.count("<tr") == 11
+    effect = post.effect("<b>a", "b")
+    assert f"{effect.mean:.3g}" in effect._repr_html_() and "<b>a" not in effect._repr_html_()
+    found = dp.next_experiment(post, ["b", "c"], outcomes=8, rows=1)
+    assert found.sentence.split(" (")[0] in found._repr_html_()

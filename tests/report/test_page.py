@@ -211,3 +211,14 @@ def test_consensus_and_classes():
 def test_improbable_classes_are_not_listed():
     content = content_of(made_up(8, draws=200))
     assert content["classes"] == [] and 0 < content["bestClass"] < 0.03
+
+
+def test_the_next_experiment_has_a_section(tmp_path):
+    names = (HOSTILE[0], "b", "c")
+    data = dataclasses.replace(dp.simulate(nodes=3, observations=30, seed=1).train, names=names)
+    post = dp.exact(data, model="bge")
+    found = dp.next_experiment(post, rows=2, outcomes=16)
+    text = dp.write_report(post, tmp_path / "report.html", experiment=found).read_text()
+    assert 'id="next"' in text and 'href="#next"' in text and f"{found.table['gain'][0]:.3f} ±" in text
+    assert [a.get("type") for t, a in Elements(text).tags if t == "script"] == ["application/json", None, None]
+    assert 'id="next"' not in html_report(post)

@@ -1,8 +1,8 @@
-"""Other libraries: a scikit-learn estimator, and conversion of a posterior to a pgmpy network."""
+"""Other libraries: a scikit-learn estimator, and conversion of a posterior for pgmpy and for DoWhy."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -146,6 +146,23 @@ class StructureLearner(BaseEstimator):
             self.adjacency_matrix_.loc[cause, effect] = 1
         return self
 
+    def estimate(self, data: Any, interventions: Any = None) -> nx.DiGraph:
+        """Infer the posterior and return its consensus graph: `fit` under the name that pgmpy's estimators have.
+
+        Parameters
+        ----------
+        data
+            Table with a row for each observation and a column for each node.
+        interventions
+            As in `fit`.
+
+        Returns
+        -------
+        networkx.DiGraph
+            `causal_graph_`, a DAG with the probability of each edge; `to_pgmpy` turns the learner into a pgmpy network.
+        """
+        return self.fit(data, interventions=interventions).causal_graph_
+
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log density of held-out rows under the posterior predictive distribution.
 
@@ -190,6 +207,74 @@ def consensus_dag(post: Posterior) -> nx.DiGraph:
     return graph
 
 
+class DowhyGraph(NamedTuple):
+    """A DAG for DoWhy: `CausalModel(data, treatment, outcome, graph=one.gml)`, or `graph=one.graph`.
+
+    Attributes
+    ----------
+    gml
+        The graph in GML, with nodes named after the columns.
+    graph
+        The same as a networkx graph.
+    """
+
+    gml: str
+    graph: nx.DiGraph
+
+
+def to_dowhy(source: Posterior | StructureLearner, draws: int | None = None, seed: int = 0) -> Any:
+    """Return the consensus graph for DoWhy, or graphs drawn from the posterior.
+
+    An estimate repeated for each drawn graph carries the uncertainty about the graph along.
+
+    Parameters
+    ----------
+    source
+        A posterior, or a `StructureLearner` that has been fitted.
+    draws
+        Number of graphs to draw by weight; None for the consensus graph.
+    seed
+        Seed of the draws.
+
+    Returns
+    -------
+    DowhyGraph or list of DowhyGraph
+        The consensus graph with the `probability` of each edge, or a list of drawn graphs.
+
+    Examples
+    --------
+    >>> import dagpost as dp
+    >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)
+    >>> dp.to_dowhy(post).gml.startswith("graph [")
+    True
+    >>> len(dp.to_dowhy(post, draws=5))
+    5
+    """
+    post = _posterior_of(source)
+    if draws is None:
+        return _for_dowhy(consensus_dag(post))
+    out = []
+    for adjacency in post.resampled(draws, seed).graphs:
+        graph = nx.DiGraph()
+        graph.add_nodes_from(post.names)
+        graph.add_edges_from((post.names[i], post.names[j]) for i, j in zip(*np.nonzero(adjacency)))
+        out.append(_for_dowhy(graph))
+    return out
+
+
+def _for_dowhy(graph: nx.DiGraph) -> DowhyGraph:
+    """Return the graph with its GML, in one line: DoWhy recognises GML by a pattern that does not cross lines."""
+    return DowhyGraph(" ".join(line.strip() for line in nx.generate_gml(graph)), graph)
+
+
+def _posterior_of(source: Posterior | StructureLearner) -> Posterior:
+    """Return the posterior itself, or that of a fitted learner."""
+    if isinstance(source, StructureLearner):
+        check_is_fitted(source, "posterior_")
+        return source.posterior_
+    return source
+
+
 def to_pgmpy(source: Posterior | StructureLearner) -> Any:
     """Return the consensus graph as a pgmpy network, for pgmpy's inference and plots.
 
@@ -217,9 +302,7 @@ def to_pgmpy(source: Posterior | StructureLearner) -> Any:
         if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "pgmpy":
             raise InputError("pgmpy is not installed: pip install pgmpy") from None
         raise InputError(f"pgmpy is installed but cannot be imported: {error}") from error
-    if isinstance(source, StructureLearner):
-        check_is_fitted(source, "posterior_")
-        source = source.posterior_
+    source = _posterior_of(source)
     graph = consensus_dag(source)
     network = _discrete_network() if source.model.categorical else DAG()
     network.add_nodes_from(graph.nodes)

@@ -30,7 +30,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, soft_evidence
-from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Graphs, Key, Rows, Scalar, SoftColumn, Theta
 
 KNOTS = np.linspace(-3.0, 3.0, 13)
 """Standardised values between which a function bends; beyond them it is nearly a straight line."""
@@ -166,14 +166,29 @@ class Additive(Model):
         columns = [self._columns((data.values[~out] - a) / b) for out, a, b in zip(regimes, shift, scale)]
         count = np.array([float(len(rows)) for rows in columns])
         sums = np.stack([rows.sum(axis=0) for rows in columns])
+        products = np.stack([rows.T @ rows for rows in columns])
+        node = NodeAdditive(np.arange(d), np.asarray(group), (~data.intervened.T).astype(float))
+        return self._from_sums(products, sums, count, shift, scale, data.values, node)
+
+    def _from_sums(self, products, sums, count, shift, scale, values, node: NodeAdditive) -> Statistics:
+        """Return the statistics from XᵀX, sums and number of rows of each group."""
         # integrating the intercept turns XᵀX into Xᵀ(I - 11ᵀ / (N + 1/κ²))X
-        grams = np.stack([rows.T @ rows for rows in columns]) - (
-            sums[:, :, None] * sums[:, None, :] / (count + 1 / INTERCEPT_RATIO)[:, None, None]
-        )
-        group = np.asarray(group)
-        table = self._table(grams, count, group, np.log(scale[group, np.arange(d)]))
-        shared = SharedAdditive(table, sums, count, shift, scale, data.values)
-        return Statistics(shared, NodeAdditive(np.arange(d), group, (~data.intervened.T).astype(float)))
+        grams = products - _mean_part(sums, count)
+        table = self._table(grams, count, node.group, np.log(scale[node.group, node.index]))
+        return Statistics(SharedAdditive(table, sums, count, shift, scale, values), node)
+
+    def extended(self, stats: Statistics, rows: Rows) -> Statistics:
+        """Return the statistics with further rows, in the units of the known ones."""
+        table, sums, count, shift, scale, values = stats.shared
+        d, groups = len(table.group), len(count)
+        own = np.where(np.arange(sums.shape[1]) < d, table.floor, 1 / self.signal_ratios[0])
+        products = table.matrix[:groups] - np.diag(own) + _mean_part(sums, count)
+        columns = np.stack([self._columns((rows - a) / b) for a, b in zip(shift, scale)])
+        node = stats.node._replace(observed=np.concatenate([stats.node.observed, np.ones((d, len(rows)))], axis=1))
+        return self._from_sums(
+            products + columns.swapaxes(1, 2) @ columns, sums + columns.sum(axis=1), count + len(rows), shift, scale,
+            np.concatenate([values, rows]), node,
+        )  # fmt: skip
 
     def _columns(self, z: np.ndarray) -> np.ndarray:
         """Return the columns of K: the nodes as children, then the basis functions of node 0, node 1, … as parents."""
@@ -286,6 +301,11 @@ class Additive(Model):
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
         return self.node_mean(inputs, theta_j) + jnp.sqrt(theta_j.variance) * noise
+
+
+def _mean_part(sums: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return what integrating the intercept takes off XᵀX of each group of rows."""
+    return sums[:, :, None] * sums[:, None, :] / (count + 1 / INTERCEPT_RATIO)[:, None, None]
 
 
 def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

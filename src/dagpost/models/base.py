@@ -36,7 +36,7 @@ from dagpost.models.counts import CountTable
 from dagpost.models.family_evidence import FamilyEvidence
 from dagpost.models.numerical import LaplaceEvidence
 from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
-from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
+from dagpost.typing import Graph, Graphs, Key, Nodes, Rows, Scalar, SoftColumn, SoftGraph, Theta
 
 
 class Model(abc.ABC):
@@ -121,6 +121,10 @@ class Model(abc.ABC):
         """
         node = NodeRows(np.arange(data.nodes), (~data.intervened.T).astype(float))
         return Statistics(SharedRows(data.values), node)
+
+    def extended(self, stats: Statistics, rows: Rows) -> Statistics | None:
+        """Return statistics with further rows, in which no node was set; None if rows cannot be added quickly."""
+        return None
 
     def of_rows(self, rows: Statistics) -> Statistics:
         """Return the statistics of a minibatch, in JAX; a model that overrides `summarise` overrides this too.

@@ -35,7 +35,7 @@ from dagpost.models.counts import (
     family_alpha,
     family_counts,
 )
-from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Graphs, Key, Nodes, Rows, Scalar, SoftColumn, Theta
 
 PRIORS = {"bdeu": BDEU, "k2": K2, "bds": BDS}
 MOST_LEVELS = 20
@@ -134,6 +134,17 @@ class BDeu(Model):
         """Return the statistics of categories, equal rows merged or not, which changes no score."""
         table = count_rows(data, self.equivalent_sample_size, PRIORS[self.variant], merge)
         return Statistics(table, NodeIndex(np.arange(data.nodes)))
+
+    def extended(self, stats: Statistics, rows: Rows) -> Statistics | None:
+        if self.variant == "bds":  # its prior changes with the combinations that occur: no ratio is a density
+            return None
+        table = stats.shared
+        more = table._replace(
+            codes=np.concatenate([table.codes, rows.T.astype(table.codes.dtype)], axis=1),
+            weights=np.append(table.weights, np.ones(len(rows))),
+            free=np.concatenate([table.free, np.ones((len(table.free), len(rows)), np.bool_)], axis=1),
+        )
+        return Statistics(more, stats.node)
 
     def count_table(self, stats: Statistics) -> CountTable:
         return stats.shared

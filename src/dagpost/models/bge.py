@@ -30,7 +30,7 @@ from dagpost.models.completion import Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import LinearGaussian, NodeGram
-from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Key, Nodes, Rows, Scalar, SoftColumn, Theta
 
 
 class BgeTheta(NamedTuple):
@@ -151,8 +151,21 @@ class BGe(Model):
     # ---- the score
 
     def summarise(self, data: Dataset) -> Statistics:
-        d = data.nodes
-        scatter, sample_mean, count, group = grams(data, centre=True)
+        return self._statistics(*grams(data, centre=True))
+
+    def extended(self, stats: Statistics, rows: Rows) -> Statistics:
+        shared, n = stats.shared, len(rows)
+        new_mean = rows.mean(axis=0)
+        apart, total = shared.sample_mean - new_mean, shared.count + n
+        # scatter of both parts: that of each about its own mean, and N n / (N + n) times that of the two means
+        between = (shared.count * n / total)[:, None, None] * apart[:, :, None] * apart[:, None, :]
+        around = rows - new_mean
+        mean = new_mean + (shared.count / total)[:, None] * apart
+        return self._statistics(shared.scatter + around.T @ around + between, mean, total, stats.node.group)
+
+    def _statistics(self, scatter, sample_mean, count, group) -> Statistics:
+        """Return the statistics from scatter, means and number of rows of each group of rows."""
+        d = scatter.shape[-1]
         prior_mean, prior_matrix = self.prior_mean(d), self.prior_matrix(d)
         shift = sample_mean - prior_mean
         weight = count * self.alpha_mu / (count + self.alpha_mu)

@@ -20,7 +20,7 @@ from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.completion import Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression
 from dagpost.models.gaussian import Noise, grams, log_normal
-from dagpost.typing import Graph, Key, Nodes, Scalar, SoftColumn, SoftGraph, Theta
+from dagpost.typing import Graph, Key, Nodes, Rows, Scalar, SoftColumn, SoftGraph, Theta
 
 
 class LinearTheta(NamedTuple):
@@ -115,6 +115,10 @@ class LinearGaussian(Model):
     def summarise(self, data: Dataset) -> Statistics:
         products, _, counts, group = grams(data)
         return Statistics(SharedGram(products, counts), NodeGram(np.arange(data.nodes), group))
+
+    def extended(self, stats: Statistics, rows: Rows) -> Statistics:
+        gram, count = stats.shared
+        return Statistics(SharedGram(gram + rows.T @ rows, count + len(rows)), stats.node)
 
     def of_rows(self, rows: Statistics) -> Statistics:
         (values,), (index, observed) = rows

@@ -5,7 +5,7 @@ Every function draws into `ax`, or into a new figure, and returns the matplotlib
 literally: a dollar sign does not start a formula. Figures need matplotlib: `pip install 'dagpost[report]'`.
 """
 
-from dagpost.plot.charts import edge_intervals, effects, evolution, heat_map, mechanism
+from dagpost.plot.charts import edge_intervals, effects, evolution, experiments, heat_map, mechanism
 from dagpost.plot.graph import graph
 
-__all__ = ["edge_intervals", "effects", "evolution", "graph", "heat_map", "mechanism"]
+__all__ = ["edge_intervals", "effects", "evolution", "experiments", "graph", "heat_map", "mechanism"]

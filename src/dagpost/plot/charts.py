@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from dagpost.design import NextExperiment
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.inference.history import TOP, History
 from dagpost.plot.canvas import (
@@ -262,6 +263,41 @@ def mechanism(
     what = f"{'edge' if direct else 'path'} with probability {source.probability:.2f}"
     title = f"{edge_label(source.cause, source.effect)}\n{what}, {source.level:.0%} band"
     ax.set_title(title, fontsize=11, **PLAIN_TEXT)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def experiments(found: NextExperiment, ax: Axes | None = None, *, top: int = 25) -> Axes:
+    """Draw the expected information gain of experiments with two standard errors, the best first.
+
+    Parameters
+    ----------
+    found
+        What `dp.next_experiment` returned.
+    ax
+        Axes to draw into; a new figure by default.
+    top
+        Number of candidates.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The Axes drawn into.
+    """
+    if not isinstance(found, NextExperiment):
+        raise InputError("give a ranking of experiments, such as dp.next_experiment(post)")
+    table = found.table.head(whole_number("top", top, least=1))
+    count = len(table)
+    ax = axes(ax, 6, float(np.clip(0.28 * count + 1.4, 2.5, 14)))
+    chosen = table["experiment"].isin(found.batch["experiment"])
+    ax.barh(range(count), table["gain"], color=[BLUE if one else SKY for one in chosen], height=0.7)
+    ax.errorbar(table["gain"], range(count), xerr=2 * table["error"], fmt="none", ecolor="0.25", capsize=2.5)
+    shown = [" + ".join(label(name) for name in text.split(" + ")) for text in table["experiment"]]
+    ax.set_yticks(range(count), shown, fontsize=font_size(count), **PLAIN_TEXT)
+    ax.set_ylim(count - 0.4, -0.6)
+    what = "the graph" if found.about is None else edge_label(*found.about)
+    ax.set_xlabel("expected information gain, nats")
+    ax.set_title(f"The next experiment: {found.rows} rows, about {what}", fontsize=11, **PLAIN_TEXT)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 
 from dagpost._util.numerics import generator, key_from_seed
@@ -27,6 +28,7 @@ from dagpost.posterior.interventions import (
     simulate_under,
     total_effects,
 )
+from dagpost.posterior.notebook import titled_table
 from dagpost.posterior.parameters import can_draw, effects_in_parts, parameters_of, select_draws
 from dagpost.posterior.sample import WIDE, GraphSample, chain_of_draws
 from dagpost.posterior.tables import (
@@ -139,6 +141,16 @@ class Effect:
     def zero(self) -> float:
         """Probability that there is no effect."""
         return float(self.weights @ (self.draws == 0))
+
+    def _repr_html_(self) -> str:
+        """Mean, interval and probabilities as a table, in notebooks."""
+        low, high = self.interval
+        columns = {
+            "mean": self.mean, "sd": self.sd, f"lower {self.level:.0%}": low, f"upper {self.level:.0%}": high,
+            "positive": self.positive, "negative": self.negative, "none": self.zero,
+        }  # fmt: skip
+        title = self.meaning or f"effect of {self.cause} on {self.effect}"
+        return titled_table(title, pd.DataFrame([columns]), "positive, negative, none: posterior probabilities.")
 
     def __repr__(self) -> str:
         low, high = self.interval

@@ -166,28 +166,47 @@ def effects_in_parts(
     return out
 
 
+def raw_units(post: GraphSample) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+    """Return mean and scale of every column: `raw = fitted * scale + mean`."""
+    scaling = post.scaling
+    return (np.zeros(post.nodes), np.ones(post.nodes)) if scaling is None else (scaling.mean, scaling.scale)
+
+
+def clamped_values(post: GraphSample, do: Mapping[str | int, float | str], option: str) -> dict[int, float]:
+    """Return the values that nodes are set to, by index and in fitted units, or codes of levels.
+
+    Parameters
+    ----------
+    post
+        The posterior.
+    do
+        Value in raw units, or name of a level, by node.
+    option
+        Name of the option, for messages.
+    """
+    mean, scale = raw_units(post)
+    out = {}
+    for node, value in do.items():
+        j = post.index(node)
+        if post.levels[j]:
+            out[j] = float(level_index(post, j, value))
+        elif isinstance(value, str | bool) or not np.isfinite(value):
+            raise InputError(f"{option}={{{post.names[j]!r}: {value!r}}}: give a finite number")
+        else:
+            out[j] = (float(value) - mean[j]) / scale[j]
+        if post.model.latent:
+            out[j] = latent_value(post, j, out[j])
+    return out
+
+
 def predict(post: GraphSample, do: Mapping[str | int, float | str] | None, samples: int, seed: int) -> pd.DataFrame:
     """Return rows from the posterior predictive distribution under do(...), in raw units; see `Posterior.predict`.
 
     Each row has its own graph, drawn by weight, with its parameters.
     """
     whole_number("samples", samples, least=1)
-    scaling = post.scaling
-    mean = np.zeros(post.nodes) if scaling is None else scaling.mean
-    scale = np.ones(post.nodes) if scaling is None else scaling.scale
-    clamped = {}
-    for node, value in (do or {}).items():
-        j = post.index(node)
-        if post.levels[j]:
-            clamped[j] = level_index(post, j, value)
-            if post.model.latent:
-                clamped[j] = latent_value(post, j, clamped[j])
-            continue
-        if isinstance(value, str | bool) or not np.isfinite(value):
-            raise InputError(f"do={{{post.names[j]!r}: {value!r}}}: give a finite number")
-        clamped[j] = (float(value) - mean[j]) / scale[j]
-        if post.model.latent:
-            clamped[j] = latent_value(post, j, clamped[j])
+    mean, scale = raw_units(post)
+    clamped = clamped_values(post, do or {}, "do")
     key_choice, key_again, key_order, key_theta, key_rows = jax.random.split(key_from_seed(seed), 5)
     selected = select_draws(post, samples, key_choice)
     member = selected.member

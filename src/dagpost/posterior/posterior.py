@@ -15,7 +15,7 @@ import pandas as pd
 from dagpost._util.numerics import key_from_seed
 from dagpost.errors import whole_number
 from dagpost.models import Model
-from dagpost.posterior import exports, features, mechanisms, netcdf, tables
+from dagpost.posterior import exports, features, mechanisms, netcdf, notebook, tables
 from dagpost.posterior.effect_tables import effect_table, mean_effects
 from dagpost.posterior.effects import Effect, Units, effect_of
 from dagpost.posterior.features import (
@@ -316,6 +316,10 @@ class Posterior(GraphSample):
         return imputed_tables(self, n)
 
     # ---- files and other programs
+
+    def _repr_html_(self) -> str:
+        """The most probable pairs as a table, in notebooks."""
+        return notebook.posterior_html(self)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """One netCDF file, which `dagpost.load`, xarray and ArviZ read; written as a whole or not at all."""

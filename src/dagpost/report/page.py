@@ -20,6 +20,7 @@ import pandas as pd
 
 from dagpost import plot
 from dagpost._util.files import check_target, write_atomically
+from dagpost.design import NextExperiment
 from dagpost.errors import InputError, printable
 from dagpost.plot.charts import select_effects
 from dagpost.posterior import Effect, Posterior
@@ -172,6 +173,7 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
+    experiment: NextExperiment | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write the interactive report of a posterior: one HTML file that works offline.
@@ -187,6 +189,8 @@ def write_report(
         File to write.
     title
         Heading of the page; the number of variables by default.
+    experiment
+        Ranking of experiments from `dagpost.next_experiment`, for a section of its own.
     overwrite
         Whether to replace an existing file; otherwise it is an error.
 
@@ -204,7 +208,10 @@ def write_report(
     'report.html'
     """
     check_target(path, overwrite)
-    return write_atomically(path, html_report(post, {} if title is None else {"table": title}).encode(), overwrite)
+    summary: dict[str, Any] = {} if title is None else {"table": title}
+    if experiment is not None:
+        summary["next"] = experiment.plain()
+    return write_atomically(path, html_report(post, summary).encode(), overwrite)
 
 
 def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> str:
@@ -215,7 +222,8 @@ def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> st
     post
         The posterior.
     summary
-        What the command line knows about the run: table, options, seconds, assumptions.
+        What the command line knows about the run: table, options, seconds, assumptions, and under "next" a ranking of
+        experiments (`NextExperiment.plain`).
 
     Returns
     -------
@@ -236,6 +244,8 @@ def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> st
         "targets": targets_section(post),
         "functions-link": '<a href="#functions">Functions</a>' if curves else "",
         "functions": curves,
+        "next-link": '<a href="#next">Next experiment</a>' if summary.get("next") else "",
+        "next": sections.experiments(summary.get("next")),
         "clusters-link": '<a href="#clusters">Clusters</a>' if is_wide(post) else "",
         "clusters": clusters_section(post),
         "measures": sections.measures(assessment),

@@ -186,6 +186,8 @@ def _format(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
 
 
+MOST_EXPERIMENTS = 20
+"""Most candidates for the next experiment that are listed."""
 SYMBOLS = {"good": "✓", "caution": "!", "bad": "✗"}
 SPOKEN_LEVELS = {"good": "good", "caution": "with care", "bad": "bad"}
 
@@ -226,6 +228,25 @@ def trust(assessment: Assessment) -> str:
 def measures(assessment: Assessment) -> str:
     """Return the diagnostics behind the verdict as a table."""
     return _table(("diagnostic", "value", "what it means"), assessment.measures)
+
+
+def experiments(found: Mapping[str, Any] | None) -> str:
+    """Return the section about the next experiment, from `NextExperiment.plain`; empty without one."""
+    if not found:
+        return ""
+    rows = [
+        (row["experiment"], row["sets"], f"{row['gain']:.3f} ± {row['error']:.3f}", f"{row['behind']:.3f}")
+        for row in found["experiments"][:MOST_EXPERIMENTS]
+    ]
+    left = len(found["experiments"]) - len(rows)
+    more = f" {left:,} further candidates are not listed." if left else ""
+    return (
+        '<section id="next" aria-labelledby="next-title"><h2 id="next-title">The next experiment</h2>'
+        f"<p>{escape(found['sentence'])}</p>"
+        + _table(("set", "to", "gain ± standard error (nats)", "behind the best"), rows)
+        + f'<p class="small">Expected information gain of {found["rows"]:,} rows, from {found["outcomes"]:,} simulated '
+        f"outcomes: {escape(found['bound'])}.{more}</p></section>"
+    )
 
 
 def knowledge(post: Posterior) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from dagpost import __version__
 from dagpost.errors import InputError, RunError
-from dagpost.interfaces.cli import compare, fit, report, simulate, study
+from dagpost.interfaces.cli import compare, experiments, fit, report, simulate, study
 from dagpost.interfaces.cli.output import emit, plain_warnings, print_error, say
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -27,6 +27,7 @@ app.command("fit", epilog=fit.FIT_EXAMPLES)(fit.fit)
 app.command("exact", epilog=fit.EXACT_EXAMPLES)(fit.exact)
 app.command("compare", epilog=compare.COMPARE_EXAMPLES)(compare.compare)
 app.command("show", epilog=report.SHOW_EXAMPLES)(report.show)
+app.command("next", epilog=experiments.NEXT_EXAMPLES)(experiments.next_experiment)
 app.command("report", epilog=report.REPORT_EXAMPLES)(report.report)
 app.command("simulate", epilog=simulate.SIMULATE_EXAMPLES)(simulate.simulate)
 app.command("study", epilog=study.EXAMPLES)(study.study)

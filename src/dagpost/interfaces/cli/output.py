@@ -111,7 +111,7 @@ def plain_warnings() -> Iterator[None]:
 
 POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "summary.txt"
 RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
-PAGE = "report.html"
+PAGE, NEXT = "report.html", "next.json"
 LOCK = ".dagpost.lock"
 CHECKPOINT = "checkpoint"
 """Folder inside the output folder that holds the state of a stopped run."""
@@ -232,6 +232,23 @@ def read_posterior(folder: str | os.PathLike[str], summary: dict[str, Any]) -> P
             f"{_shown(path)} and {SUMMARY} belong to different runs: run `dagpost fit` again with --overwrite"
         )
     return post
+
+
+def saved_ranking(folder: Path, data_hash: str | None) -> dict[str, Any] | None:
+    """Return what `dagpost next --save` wrote; None, with a message, if it is damaged or of other data."""
+    if not (folder / NEXT).is_file():
+        return None
+    try:
+        found = json.loads((folder / NEXT).read_text(encoding="utf-8"))
+        if found["data_hash"] != data_hash or not found["experiments"]:
+            raise ValueError
+        for row in found["experiments"]:
+            _ = row["experiment"] + row["sets"], float(row["gain"]), float(row["error"])
+        _ = found["sentence"] + found["bound"]
+    except (ValueError, TypeError, KeyError, AttributeError, OSError):
+        say(f"{printable(folder / NEXT)} is damaged or of another run: left out; write it with `dagpost next --save`")
+        return None
+    return found
 
 
 def _shown(path: Path) -> str:

@@ -20,6 +20,7 @@ from dagpost.interfaces.cli.output import (
     output_folder,
     read_posterior,
     read_summary,
+    saved_ranking,
     say,
     target_lines,
     write,
@@ -64,10 +65,11 @@ def report(
         if post is not None and data is not None:
             post = post.with_data(data, interventions)
         elif post is not None:
-            post = _with_its_table(post, summary)
+            post = with_its_table(post, summary)
         written = []
         if post is not None:
-            write(folder / PAGE, html_report(post, summary))
+            ranking = saved_ranking(folder, post.record.provenance.data_hash)
+            write(folder / PAGE, html_report(post, {**summary, "next": ranking}))
             written.append(PAGE)
         else:
             say(f"no {PAGE}: {POSTERIOR} is missing; `dagpost fit` writes it")
@@ -81,7 +83,7 @@ def report(
     say(f"written to {printable(folder)}: {', '.join(written)}", quiet)
 
 
-def _with_its_table(post: Posterior, summary: dict[str, Any]) -> Posterior:
+def with_its_table(post: Posterior, summary: dict[str, Any]) -> Posterior:
     """Return the posterior with the table that it was fitted to, if that is still in its place and unchanged."""
     source = summary.get("source") or {}
     if not source or not Path(source["table"]).is_file():
