@@ -341,7 +341,7 @@ def test_a_thousand_columns_say_the_memory_first(dagpost, monkeypatch, tmp_path)
     assert needed_memory(1000, dp.BGe(), dp.Auto(draws=100))["draws"] < 0.2
     rows = np.random.default_rng(0).normal(size=(20, 1000))
     pd.DataFrame(rows).add_prefix("x").to_csv("wide.csv", index=False)
-    monkeypatch.setattr("dagpost.inference.fit.available_memory", lambda: 2.0)
+    monkeypatch.setattr("dagpost.inference.memory.available_memory", lambda: 2.0)
     ended = dagpost("fit", "wide.csv")
     assert ended.code == 2 and "on 1000 columns needs about" in ended.err and "2.0 GiB at hand" in ended.err
     assert not (tmp_path / "run").exists()
