@@ -313,3 +313,13 @@ def test_posteriors_that_cannot_be_asked(numbers, categories):
     series = dp.simulate(nodes=2, observations=40, seed=0).train
     with pytest.raises(InputError, match="lags"):
         dp.next_experiment(dp.exact(series, model="bge", lags=1))
+
+
+def test_posteriors_with_missing_cells_or_conditions_are_refused():
+    frame = dp.simulate(nodes=3, observations=40, seed=1).train.frame()
+    holes = frame.copy()
+    holes.iloc[0, 0] = np.nan
+    with pytest.raises(InputError, match="missing cells"):
+        dp.next_experiment(dp.fit(holes, "bge", time_limit=1, progress=False))
+    with pytest.raises(InputError, match="unknown targets"):
+        dp.next_experiment(dp.fit(frame.assign(drug=["x", "y"] * 20), "bge", conditions="drug", progress=False))

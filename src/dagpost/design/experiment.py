@@ -17,7 +17,7 @@ from dagpost._util.progress import Advance, progress_bar
 from dagpost.design.information import Question, effect_bins, effect_values, relevant_nodes
 from dagpost.design.outcomes import Clamped, ClosedForm, Densities, Drawn, Result, Truths, truths_among, truths_of
 from dagpost.errors import InputError, nearest, printable, whole_number
-from dagpost.models import Model
+from dagpost.models import Model, Perturbed
 from dagpost.posterior import Posterior
 from dagpost.posterior.effects import contrast_of, pair_of
 from dagpost.posterior.notebook import titled_table
@@ -178,6 +178,15 @@ def next_experiment(
         raise InputError(f"{type(post).__name__} is no posterior: give what dp.fit returns")
     if post.record.provenance.lags:
         raise InputError("experiments on time series (lags=1) cannot be planned yet: fit without lags")
+    if post.record.provenance.missing or post.model.latent:
+        raise InputError(
+            "experiments cannot be planned yet from a posterior with missing cells or latent columns: fit the complete "
+            "rows (missing='drop', --missing drop) with another model than \"copula\""
+        )
+    if post.record.provenance.conditions or isinstance(post.model, Perturbed):
+        raise InputError(
+            "experiments cannot be planned yet from a posterior with unknown targets: fit without `conditions`"
+        )
     rows, outcomes = whole_number("rows", rows, least=1), whole_number("outcomes", outcomes, least=2)
     budget, draws = whole_number("budget", budget, least=1), whole_number("draws", draws, least=2)
     chosen = _candidates(post, candidates)

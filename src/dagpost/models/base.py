@@ -62,15 +62,12 @@ class Model(abc.ABC):
     """Whether JAX can compile `log_families`, which DiBS needs."""
     linear: ClassVar[bool] = False
     """Whether nodes are linear in their parents with Gaussian noise, which residuals can contradict."""
-
     categorical: ClassVar[bool] = False
     """Whether nodes are categorical, so that effects are differences of probabilities."""
     latent: ClassVar[bool] = False
     """Whether the model scores latent tables, drawn given the ranks of the data (`completion`), not the data."""
-
     drops_intervened: bool = True
     """Whether rows in which a node was intervened on say nothing about its parents."""
-
     theta_axes: Any = 0
     """Node axis of each leaf of theta (a `vmap` specification)."""
 
@@ -108,10 +105,8 @@ class Model(abc.ABC):
             )
 
     def summarise(self, data: Dataset) -> Statistics:
-        """Return the statistics of the data that the scores use, computed once.
-
-        Rows in which a node was intervened on do not enter that node's family.
-        """
+        """Return the statistics of the data that the scores use, computed once; rows in which a node was intervened on
+        do not enter that node's family."""
         return self.rows(data)
 
     def rows(self, data: Dataset) -> Statistics:
