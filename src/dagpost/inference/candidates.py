@@ -135,7 +135,8 @@ class Candidates:
                 advance(1)
 
     def chosen(self, node: int, graphs: Graphs, most: int) -> list[int]:
-        """Return the candidates of a node: parents in the graphs first, then what is worth most, then what was."""
+        """Return the candidates of a node: parents in the graphs first, then what is worth most, then what was; all of
+        them where there are few."""
         free = self.open[:, node] & ~self.required[:, node]
         worth, before = self.worth[:, node], self.worth_before[:, node]
         if np.isneginf(np.maximum(worth, before)).all():  # time ran out before the node's turn
@@ -143,7 +144,7 @@ class Candidates:
         frequent = graphs[:, :, node].mean(axis=0) >= COMMON
         worth = np.where(worth >= -CANDIDATE, worth, -np.inf)
         order = np.lexsort((-before, -worth, ~frequent)).tolist()
-        good = frequent | np.isfinite(worth) | (before >= -CANDIDATE)
+        good = frequent | np.isfinite(worth) | (before >= -CANDIDATE) | (free.sum() <= FEW_CANDIDATES)
         return [i for i in order if free[i] and good[i]][:most]
 
     # ---- families
