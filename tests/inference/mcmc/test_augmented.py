@@ -119,7 +119,7 @@ class Sparse(GraphPrior):
         return np.zeros((d, d), dtype=np.bool_)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_families_that_python_scores():
     model, graphs = MODELS["linear"], all_dags(3)
     post = dp.fit(NUMBERS, model, Sparse(), **{**QUICK, "max_moves": 1})  # one block
