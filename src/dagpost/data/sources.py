@@ -103,8 +103,9 @@ def _convert(
         data = data if kinds is None else data.with_kinds(kinds)
         return drop_from(data if interventions is None else data.with_interventions(interventions), drop)
     if not isinstance(data, pd.DataFrame):
-        if drop is None and missing is None and kinds is None:
-            data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
+        if drop is None and missing in (None, "keep") and kinds is None:
+            names = () if names is None else check_names(names, len(np.asarray(data).T))
+            data = Dataset(data, names, missing="keep" if missing else "error")
             return data if interventions is None else data.with_interventions(interventions)
         data = pd.DataFrame(as_matrix(data))
         data = data.set_axis([f"x{j}" for j in range(data.shape[1])], axis=1)
