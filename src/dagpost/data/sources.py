@@ -115,8 +115,9 @@ def _convert(
         data = data if conditions is None else replace(data, conditions=conditions)
         return drop_from(data if interventions is None else data.with_interventions(interventions), drop)
     if not isinstance(data, pd.DataFrame):
-        if drop is None and missing is None and kinds is None:
-            data = Dataset(data, () if names is None else check_names(names, len(np.asarray(data).T)))
+        if drop is None and missing in (None, "keep") and kinds is None:
+            names = () if names is None else check_names(names, len(np.asarray(data).T))
+            data = Dataset(data, names, missing="keep" if missing else "error")
             data = data if conditions is None else replace(data, conditions=conditions)
             return data if interventions is None else data.with_interventions(interventions)
         data = pd.DataFrame(as_matrix(data))
