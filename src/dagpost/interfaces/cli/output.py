@@ -36,7 +36,6 @@ OVERRIDES = {
     "missing": "--missing drop",
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "--kinds NAME=KIND",
-    "missing": "--missing drop",
 }
 """Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
