@@ -186,7 +186,7 @@ def test_latent_tables_keep_the_ranks_and_parameters_are_on_the_standard_scale()
     values[3, 0] = values[7, 1] = np.nan
     model = Copula()
     completion = model.completion(Dataset(values, missing="keep"))
-    z = completion.start(rng)
+    z, theta = completion.redraw(start := completion.start(rng), completion.statistics(start), CHAIN, rng)
     for _ in range(20):
         z, theta = completion.redraw(z, completion.statistics(z), CHAIN, rng)
     for column, latent in zip(values.T, z.T):
