@@ -84,7 +84,7 @@ def test_density_of_a_map_is_the_evidence_of_the_mapped_table(kind):
         places = np.array([0.5 * way.room_above, -0.7 * way.room_below])
     else:
         h = np.ones(n) if kind == SHIFT else z[j].copy()
-        way = Direction(kind, h.sum(), z @ h, h @ h, 0.0, 0.0, 0.0, 0.0)
+        way = Direction(kind, h.sum(), z @ h, float(h @ h), 0.0, 0.0, 0.0, 0.0)
         places = np.array([0.8, -1.1])
     parents, counts = np.zeros((d, d), int), CHAIN.sum(axis=0)
     for c in range(d):
