@@ -11,6 +11,8 @@ the holes) and `complete` (that of the table before cells were removed, which no
   below 0.05 (a choice by the posterior alone keeps Bayesian intervals calibrated); `all pairs` beside it.
 * `off`: mean difference between the probability of edges and the share of them that is there, over tenths.
 * `brier`, `effect error`: mean squared error of edge probabilities and root mean squared error of mean effects.
+
+Rows go to results/missing.csv, one for each data set and way, and are kept: a second call runs the sets that lack.
 """
 
 from __future__ import annotations
@@ -103,8 +105,8 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=250_000, help="of all chains of one run")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    for seed in range(options.sets):
+    rows: list[dict[str, Any]] = pd.read_csv(options.out).to_dict("records") if options.out.exists() else []
+    for seed in sorted({*range(options.sets)} - {row["seed"] for row in rows}):
         rows += rows_of(seed, options)
         if (seed + 1) % 20 == 0:
             print(f"  {seed + 1} data sets", flush=True)

@@ -119,10 +119,10 @@ class Sparse(GraphPrior):
         return np.zeros((d, d), dtype=np.bool_)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_families_that_python_scores():
     model, graphs = MODELS["linear"], all_dags(3)
-    post = dp.fit(NUMBERS, model, Sparse(), **{**QUICK, "precision": 0.03})
+    post = dp.fit(NUMBERS, model, Sparse(), **{**QUICK, "max_moves": 1})  # one block
     table = np.array([
         model.log_evidence_of(graphs, model.summarise(completed(NUMBERS, values))) for values in completions(NUMBERS)
     ]) - 0.4 * graphs.sum(axis=(1, 2))  # fmt: skip

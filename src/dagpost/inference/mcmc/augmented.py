@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -44,7 +45,7 @@ from dagpost.inference.mcmc.ensembles import (
 )
 from dagpost.inference.mcmc.ladder import LARGE, standard_recipe
 from dagpost.inference.mcmc.refine import BATCHES, SETTLED, ChainSnapshot, Effort, figures, moves_of
-from dagpost.inference.mcmc.scoring import Scoring, scorer_for
+from dagpost.inference.mcmc.scoring import ScoreInPython, Scoring, scorer_for
 from dagpost.models import Model
 from dagpost.models.completion import Completion
 from dagpost.priors import GraphPrior
@@ -125,11 +126,15 @@ class Sweeper:
 
     def scoring(self, stats: Any) -> Scoring:
         """Return how to score families given these statistics; only what depends on them is made anew."""
-        if self.base is None or not self.base.scorer.compiled:
-            made = scorer_for(self.model, self.prior, stats, self.d)
-            if self.base is None:  # by the first chain that begins, before there are threads
-                self.base, self.recipe = made, standard_recipe(self.d, made)
-            return made
+        if self.base is None:  # by the first chain that begins, before there are threads
+            self.base = scorer_for(self.model, self.prior, stats, self.d)
+            self.recipe = standard_recipe(self.d, self.base)
+            return self.base
+        if not self.base.scorer.compiled:
+            in_python = copy(self.base.in_python)
+            assert isinstance(in_python, ScoreInPython)
+            in_python.parts = (*in_python.parts[:2], stats, *in_python.parts[3:])  # the prior stays compiled
+            return self.base._replace(in_python=in_python)
         table, counts = self.model.evidence_table(stats), self.model.count_table(stats)
         changed = {"table": table} if table is not None else {"counts": counts}
         return self.base._replace(scorer=self.base.scorer._replace(**changed))
