@@ -37,7 +37,7 @@ def simulated(seed: int, rows: int) -> tuple[np.ndarray, dp.Dataset]:
     """Return a graph and a mixed table of it."""
     rng, nodes, model = np.random.default_rng(seed), NODES[seed % len(NODES)], dp.Copula()
     key_graph, key_theta, key_rows = jax.random.split(jax.random.key(seed), 3)
-    graph = np.asarray(dp.ErdosRenyi().sample(key_graph, nodes))
+    graph = np.asarray(dp.ErdosRenyi().sample_density(key_graph, nodes))
     theta = model.sample_parameters(key_theta, graph)
     latent = model.sample_rows(key_rows, graph, theta, rows).values
     kinds = rng.permutation(np.arange(nodes) % 4)
