@@ -84,7 +84,7 @@ def test_density_of_a_map_is_the_evidence_of_the_mapped_table(kind):
         places = np.array([0.5 * way.room_above, -0.7 * way.room_below])
     else:
         h = np.ones(n) if kind == SHIFT else z[j].copy()
-        way = Direction(kind, h.sum(), z @ h, h @ h, 0.0, 0.0, 0.0, 0.0)
+        way = Direction(kind, h.sum(), z @ h, float(h @ h), 0.0, 0.0, 0.0, 0.0)
         places = np.array([0.8, -1.1])
     parents, counts = np.zeros((d, d), int), CHAIN.sum(axis=0)
     for c in range(d):
@@ -186,7 +186,7 @@ def test_latent_tables_keep_the_ranks_and_parameters_are_on_the_standard_scale()
     values[3, 0] = values[7, 1] = np.nan
     model = Copula()
     completion = model.completion(Dataset(values, missing="keep"))
-    z = completion.start(rng)
+    z, theta = completion.redraw(start := completion.start(rng), completion.statistics(start), CHAIN, rng)
     for _ in range(20):
         z, theta = completion.redraw(z, completion.statistics(z), CHAIN, rng)
     for column, latent in zip(values.T, z.T):

@@ -130,7 +130,7 @@ def as_cleaned(
             notes.append(f"dropped {_columns(frame, constant)}: constant or empty")
         gone |= constant
     kept = [j for j in range(frame.shape[1]) if j not in gone]
-    if not kept:
+    if gone and not kept:
         raise InputError("no column is left: drop fewer")
     frame = frame.iloc[:, kept]
     rows = np.ones(len(frame), dtype=np.bool_)

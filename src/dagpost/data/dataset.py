@@ -187,7 +187,9 @@ class Dataset:
         ["'dose': continuous, 1.5 to 4", "'smoker': categorical, 2 levels ('no', 'yes')"]
         """
         columns = zip(self.names, self.raw().values.T, self.levels, self.kinds)
-        return [f"'{printable(name)}': {describe_column(*column)}" for name, *column in columns]
+        return [
+            f"'{printable(name)}': {describe_column(values, levels, kind)}" for name, values, levels, kind in columns
+        ]
 
     def with_kinds(self, kinds: Any) -> Dataset:
         """Return the same data with columns of other kinds.

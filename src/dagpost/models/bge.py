@@ -26,7 +26,7 @@ from dagpost._util.numerics import generator
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics, WeightMoments
-from dagpost.models.completion import Equations, GaussianCompletion
+from dagpost.models.completion import Completion, Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import LinearGaussian, NodeGram
@@ -240,7 +240,7 @@ class BGe(Model):
         intercept = expected + spread * rng.standard_normal(len(graph))
         return BgeTheta(weights, intercept, variance)
 
-    def completion(self, data: Dataset) -> GaussianCompletion:
+    def completion(self, data: Dataset) -> Completion:
         return GaussianCompletion(data, self)
 
     def equations(self, theta: BgeTheta) -> Equations:

@@ -143,6 +143,14 @@ class Copula(BGe):
         `scale_matrix` makes no difference.
     mean
         None: the prior mean of latent columns is 0.
+
+    Examples
+    --------
+    >>> import dagpost as dp
+    >>> data = dp.Dataset([["no", 1.5], ["yes", 2.5], ["no", 0.5], ["yes", 9.5]], names=["smoker", "dose"])
+    >>> post = dp.fit(data, model=dp.Copula(alpha_w=6.0), max_moves=100)
+    >>> post.effect("smoker", "dose").meaning
+    'smoker on dose, in standard deviations of latent columns'
     """
 
     name: ClassVar[str] = "copula"
@@ -172,7 +180,7 @@ class Copula(BGe):
                 "numbers into intervals and use --model bdeu"
             )
         if data.intervened.any():
-            names = [name for name, hit in zip(data.names, data.intervened.any(axis=0)) if hit]
+            names = [name for name, column in zip(data.names, data.intervened.T) if column.any()]
             problems.append(
                 f"{columns_phrase(names, 'was intervened on', 'were intervened on')}, and the model {self.name!r} "
                 "takes observed rows alone, since the value of an intervention has no latent distribution: leave such "

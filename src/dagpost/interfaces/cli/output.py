@@ -35,7 +35,6 @@ OVERRIDES = {
     "method": "--method exact | dibs | …",
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "--kinds NAME=KIND",
-    "missing": "--missing drop",
 }
 """Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
