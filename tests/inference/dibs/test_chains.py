@@ -25,7 +25,7 @@ Q = 0.3
 PRIOR = dp.ErdosRenyi(probability=Q)
 DATA = dp.simulate("linear", nodes=2, observations=15, seed=2, interventional_sets=0).train
 CHAINS = 1500
-STRONG = 2.5
+STRONG = 2.0
 GRAPHS = [np.array([[0, a], [b, 0]]) for a in (0, 1) for b in (0, 1)]
 
 
