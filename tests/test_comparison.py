@@ -38,6 +38,7 @@ def test_units_do_not_matter_but_for_their_jacobian(found):
     np.testing.assert_allclose(difference, 150 * np.log(100), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_densities_are_those_of_fits_without_the_fold():
     frame = asia().sample(120, seed=1)[["smoke", "bronc", "dysp"]]
     found = dp.compare(frame, ["bdeu"], "uniform", "exact", folds=2, seed=3, progress=False)
@@ -90,6 +91,7 @@ def test_a_fold_that_leaves_a_constant_column_is_named():
         dp.compare(frame, ["bdeu"], folds=2, progress=False)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, capsys, monkeypatch):
     from dagpost.interfaces.cli import main
     from dagpost.interfaces.cli import options as environment

@@ -141,6 +141,7 @@ def test_a_certain_graph_leaves_nothing_to_learn(numbers):
     assert found.entropy == 0 and "nothing to learn" in found.sentence
 
 
+@pytest.mark.slow
 def test_symmetric_nodes_have_equal_gain():
     x = dp.simulate(nodes=2, observations=20, seed=5).train.values
     post = dp.exact(Dataset(np.concatenate([x, x[:, ::-1]]), names=("A", "B")), model="bge")
@@ -149,6 +150,7 @@ def test_symmetric_nodes_have_equal_gain():
     assert table["behind"].iloc[1] < SIGMAS * table["behind_error"].iloc[1]
 
 
+@pytest.mark.slow
 def test_names_and_order_of_candidates(numbers):
     table = dp.next_experiment(numbers, outcomes=50).table
     other = dp.next_experiment(numbers, ["x2", 0, ["x1"]], outcomes=50).table

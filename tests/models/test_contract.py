@@ -254,6 +254,8 @@ def test_further_rows_extend_the_statistics(model):
     """As if the table had been summarised with them, for the families of nodes that nobody set."""
     mask = np.zeros((30, D), dtype=bool)
     mask[:7, 2] = True
+    if model.latent:
+        return  # its rows have no density
     known, new = (data_for(model, values_for(model)[part]) for part in (slice(30), slice(30, 40)))
     known = known.with_interventions(mask)
     before = model.summarise(known)

@@ -164,6 +164,7 @@ def chain_over(levels, sweeps, seed):
 LEVELS = np.array([[0, 0], [0, 0], [1, 1], [1, 2], [0, 1]])
 
 
+@pytest.mark.slow
 def test_two_columns_against_rejection():
     """A binary and an ordinal column: probability of an edge, and moments of latent tables, against independent draws
     of the prior that happen to have these ranks."""

@@ -74,6 +74,7 @@ def test_prior_of_sets_is_a_product_and_can_be_bounded():
     np.testing.assert_allclose(np.exp(log_prior[:, 0]), np.array([0.49, 0.21, 0.21]) / 0.91)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model, prior", [(dp.BGe(), 0.99), (dp.LinearGaussian(noise_variance=None), 0.8)])
 def test_moments_are_those_of_draws(model, prior):
     built = Perturbed(model, dp.Targets(probability=prior))

@@ -186,6 +186,7 @@ def test_methods_say_whether_they_sample_the_posterior(method, model, options, s
         assert len(post.weighted("posterior")) == distinct < len(post)
 
 
+@pytest.mark.slow
 def test_results_are_tables_in_a_notebook():
     names = ("<b>a", "b", "c", "d", "e", "f")
     data = dp.Dataset(dp.simulate(nodes=6, observations=50, seed=1).train.values, names=names)

@@ -389,6 +389,7 @@ def test_functions_of_edges_are_seen(scheme, opened, screenshots):
     drawing.screenshot(path=screenshots / f"functions-{scheme}.png")
 
 
+@pytest.mark.slow
 def test_a_wide_table_shows_its_most_probable_pairs(opened, screenshots):
     page = opened(made_up(260, draws=40))
     slide(page, 0.3)

@@ -29,6 +29,7 @@ def test_with_much_data_the_true_class_is_found(learn):
     assert (learn(x) == essential_graph(graph)).all()
 
 
+@pytest.mark.slow
 def test_ges_agrees_with_another_implementation():
     other = pytest.importorskip("ges")
     ours = greedy_search(SIM.train.values)
@@ -36,7 +37,7 @@ def test_ges_agrees_with_another_implementation():
     assert (ours == (theirs != 0)).mean() >= 0.9  # penalties differ by half an observation; classes nearly agree
 
 
-@pytest.mark.parametrize("method", ["bootstrap-pc", "bootstrap-ges"])
+@pytest.mark.parametrize("method", [pytest.param("bootstrap-pc", marks=pytest.mark.slow), "bootstrap-ges"])
 def test_graphs_are_unique_and_weighted_by_the_posterior(method):
     post = dp.fit(SIM.train, "bge", method=method, particles=6, seed=3)
     model = dp.BGe()

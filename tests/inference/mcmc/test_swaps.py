@@ -15,6 +15,7 @@ from .test_moves import counts_of, exact_probabilities, p_value, problem
 HEATS = np.array([1.0, 0.55, 0.2])
 
 
+@pytest.mark.slow
 def test_every_level_keeps_its_distribution():
     """An exchange after every 40 moves; each level against all 25 DAGs."""
     model, prior, stats = problem(rows=40)

@@ -353,6 +353,7 @@ def test_a_thousand_columns_say_the_memory_first(dagpost, monkeypatch, tmp_path)
         dp.fit(rows, "bge", method="dibs", particles=1000)
 
 
+@pytest.mark.slow
 def test_time_series_from_table_to_report(dagpost, tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(160, 2))

@@ -86,4 +86,4 @@ def test_kinds_on_the_command_line(tmp_path, dagpost):
     ended = dagpost("exact", "t.csv", "--kinds", "ward=number", "--out", "other")
     assert ended.code == 2 and "kind 'number' of column 'ward': known: 'continuous', 'categorical'" in ended.err
     ended = dagpost("exact", "t.csv", "--out", "other")
-    assert ended.code == 2 and "column 'dose' holds categories and column 'ward' numbers" in ended.err
+    assert ended.code == 2 and "column 'dose' holds categories without an order and column 'ward' numbers" in ended.err

@@ -29,6 +29,7 @@ def test_it_prints_what_the_library_ranks(run, table):
     assert expected.sentence in ended.out and "nats" in ended.out
 
 
+@pytest.mark.slow
 def test_candidates_values_effects_and_batches(run):
     arguments = ["next", "run", *QUICK, "--candidate", "a;b", "--candidate", "c", "--value", "c=3.5", "--json"]
     found = json.loads(run(*arguments, "--budget", 2).out)

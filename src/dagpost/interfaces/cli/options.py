@@ -65,7 +65,7 @@ def use_accelerator(name: str | None) -> None:
         ) from None
 
 
-MODELS = ("bge", "linear", "additive", "gp", "mlp", "bdeu")
+MODELS = ("bge", "linear", "additive", "gp", "mlp", "bdeu", "copula")
 PRIORS = ("unknown-density", "erdos-renyi", "scale-free", "uniform")
 METHODS = (
     "auto", "dibs", "dibs-paper", "exact", "mc3", "m-mc3", "g-mc3", "bootstrap-pc", "bootstrap-ges",
@@ -150,7 +150,11 @@ MostChanges = Annotated[int | None, typer.Option(help="Most conditions that may 
 Run = Annotated[str, typer.Argument(help="Output folder of `dagpost fit` or `dagpost exact`.")]
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", help=f"{', '.join(MODELS)} [bge; bdeu for categories]", autocompletion=_words(*MODELS)),
+    typer.Option(
+        "--model",
+        help=f"{', '.join(MODELS)} [bge; bdeu for categories, copula for several kinds]",
+        autocompletion=_words(*MODELS),
+    ),
 ]
 PriorName = Annotated[
     str | None, typer.Option("--prior", help=f"{', '.join(PRIORS)} [unknown-density]", autocompletion=_words(*PRIORS))

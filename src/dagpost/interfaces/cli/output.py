@@ -35,6 +35,7 @@ OVERRIDES = {
     "method": "--method exact | dibs | …",
     "rows": "--interventions FILE_OR_COLUMN",
     "columns": "--kinds NAME=KIND",
+    "missing": "--missing drop",
 }
 """Command-line options that replace a default, by topic of `Assumptions.messages`."""
 
