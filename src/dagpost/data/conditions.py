@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.kinds import level_name
-from dagpost.data.targets import NO_TARGET, column_place
+from dagpost.data.targets import NO_TARGET, split_column
 from dagpost.errors import InputError, nearest, printable
 
 FEWEST_ROWS = 2
@@ -126,13 +126,5 @@ def split_conditions(data: Any, conditions: Any) -> tuple[Any, Conditions | None
     rows = data.observations if hasattr(data, "observations") else len(data)
     if not isinstance(conditions, str):
         return data, as_conditions(list(conditions), rows)
-    is_table = isinstance(data, pd.DataFrame)
-    names: list[str] = [str(name) for name in data.columns] if is_table else list(getattr(data, "names", ()))
-    place = column_place(names, conditions, "the column that names the conditions")
-    if len(names) == 1:
-        raise InputError(f"the table has no column but '{printable(conditions)}', which names the conditions")
-    if is_table:
-        labels, rest = data.iloc[:, place], data.drop(columns=data.columns[place])
-    else:
-        labels, rest = data.raw().frame().iloc[:, place], data.columns([name for name in names if name != conditions])
+    rest, labels = split_column(data, conditions, "names the conditions")
     return rest, as_conditions(labels.tolist(), rows, conditions)

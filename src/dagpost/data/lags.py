@@ -11,7 +11,7 @@ import pandas as pd
 
 from dagpost.data.dataset import Dataset, Scaling
 from dagpost.data.slices import PAST, check_lags, past_columns, rows_before
-from dagpost.data.targets import column_place
+from dagpost.data.targets import split_column
 from dagpost.errors import InputError, printable
 
 
@@ -126,15 +126,7 @@ def split_series(data: Any, series: Any) -> tuple[Any, Sequence[Any] | None, str
         return data, None, None
     if not isinstance(series, str):
         return data, [_plain(label) for label in series], None
-    is_table = isinstance(data, pd.DataFrame)
-    names: list[str] = [str(name) for name in data.columns] if is_table else list(getattr(data, "names", ()))
-    place = column_place(names, series, "the column that names the series")
-    if len(names) == 1:
-        raise InputError(f"the table has no column but '{printable(series)}', which names the series")
-    if is_table:
-        labels, rest = data.iloc[:, place], data.drop(columns=data.columns[place])
-    else:
-        labels, rest = data.raw().frame().iloc[:, place], data.columns([name for name in names if name != series])
+    rest, labels = split_column(data, series, "names the series")
     return rest, [_plain(label) for label in labels], series
 
 

@@ -110,6 +110,28 @@ def column_place(names: Sequence[str], column: str, role: str) -> int:
     return names.index(column)
 
 
+def split_column(data: Any, column: str, purpose: str) -> tuple[Any, pd.Series]:
+    """Return a frame or `Dataset` without a column, and that column.
+
+    Parameters
+    ----------
+    data
+        The table.
+    column
+        Name of the column.
+    purpose
+        What the column is for, such as "names the conditions".
+    """
+    is_table = isinstance(data, pd.DataFrame)
+    names: list[str] = [str(name) for name in data.columns] if is_table else list(getattr(data, "names", ()))
+    place = column_place(names, column, f"the column that {purpose}")
+    if len(names) == 1:
+        raise InputError(f"the table has no column but '{printable(column)}', which {purpose}")
+    if is_table:
+        return data.drop(columns=data.columns[place]), data.iloc[:, place]
+    return data.columns([name for name in names if name != column]), data.raw().frame().iloc[:, place]
+
+
 def split_targets(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Series]:
     """Return the frame without the column that holds the targets, and that column."""
     place = column_place([str(name) for name in frame.columns], column, "the column of intervention targets")
