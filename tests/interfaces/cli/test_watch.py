@@ -104,5 +104,6 @@ def test_the_report_shows_intervals_effects_and_evolution(dagpost, table, tmp_pa
             plot, name, lambda *a, _whole=whole, _name=name, **k: drawn.append(_name) or _whole(*a, **k)
         )
     assert dagpost("report", "run").code == 0
-    assert set(drawn) == set(plot.__all__) - {"mechanism"}  # the functions of edges are in the page itself
+    # functions of edges are in the page itself, and experiments are drawn where a ranking was saved
+    assert set(drawn) == set(plot.__all__) - {"mechanism", "experiments"}
     assert (tmp_path / "run" / "report.png").read_bytes().startswith(b"\x89PNG")
