@@ -199,12 +199,18 @@ def test_a_table_holds_what_was_estimated(searched):
     np.testing.assert_array_equal(table.nearest(near), near)
 
 
-def test_rough_families_are_those_near_the_best():
+def rough_candidates():
+    """A model whose estimates claim an error of 1, its candidates around the empty graph, and that graph."""
     data = dp.simulate(nodes=6, observations=60, seed=4, interventional_sets=0).train
     scored = Integrated(Estimated(claimed=1.0), Estimated().summarise(data))
     candidates = Candidates(scored, dp.ErdosRenyi())
     empty = np.zeros((1, 6, 6), dtype=bool)
     candidates.fill(empty, Clock(), False)
+    return scored, candidates, empty
+
+
+def test_rough_families_are_those_near_the_best():
+    scored, candidates, empty = rough_candidates()
     first = candidates.rough(empty)
     assert len(first) > 6 and {effort for _, effort in first} == {1}
     assert len(list(scored.improve(first[:3], Clock()))) == 3
@@ -216,11 +222,7 @@ def test_rough_families_are_those_near_the_best():
 
 
 def test_better_estimates_change_which_families_matter():
-    data = dp.simulate(nodes=6, observations=60, seed=4, interventional_sets=0).train
-    scored = Integrated(Estimated(claimed=1.0), Estimated().summarise(data))
-    candidates = Candidates(scored, dp.ErdosRenyi())
-    empty = np.zeros((1, 6, 6), dtype=bool)
-    candidates.fill(empty, Clock(), False)
+    scored, candidates, empty = rough_candidates()
     before = candidates.rough(empty)
     (j, row), _ = before[0]
     scored.evidence.known[j, row.tobytes()] = Estimate(scored.log_evidence(j, np.flatnonzero(row), None) + 30, 0.0, 3)

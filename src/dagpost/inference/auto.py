@@ -253,6 +253,7 @@ class Auto(Method):
 
     watchable: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True
+    takes_conditions: ClassVar[bool] = True
     spreads: ClassVar[bool] = True
 
     draws: int = 1000

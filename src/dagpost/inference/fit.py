@@ -233,10 +233,8 @@ def fit(
             f"the method {chosen.name!r} cannot draw the latent columns of the model {scored.name!r}: leave the method "
             'out, or use method="auto" (--method auto)'
         )
-    if isinstance(scored, Perturbed):
-        if not isinstance(chosen, Auto | Exact | Mc3):
-            raise InputError(f"method {chosen.name!r} takes no conditions: use 'auto', 'exact' or 'mc3'")
-        raise_problems(missing_problems(table, "a table with conditions"))
+    if isinstance(scored, Perturbed) and not chosen.takes_conditions:
+        raise InputError(f"method {chosen.name!r} takes no conditions: use 'auto', 'exact' or 'mc3'")
     table = scored.accept(table)
     if scored.latent:
         table = check_ranks(table)

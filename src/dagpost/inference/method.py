@@ -67,6 +67,8 @@ class Method(ABC):
     """Whether the method honours time limits and checkpoints."""
     takes_missing: ClassVar[bool] = False
     """Whether the method takes tables with missing cells, with models that can draw them (`Model.completion`)."""
+    takes_conditions: ClassVar[bool] = False
+    """Whether the method takes models with the targets of conditions summed out (`Perturbed`)."""
     spreads: ClassVar[bool] = False
     """Whether the method has work for other processes (`workers`, `cluster`)."""
 

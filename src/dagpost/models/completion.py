@@ -67,8 +67,8 @@ class Completion(Protocol):
         ...
 
 
-class _Cells:
-    """What completions of tables with missing cells share: where the cells are, and values to start from."""
+class TableCompletion:
+    """What completions share: where missing cells are, values to start from, and how parameters are stacked."""
 
     def __init__(self, data: Dataset, model: Any):
         self.data, self.model = data, model
@@ -102,7 +102,7 @@ class Equations(NamedTuple):
     variance: np.ndarray  # (d,)
 
 
-class GaussianCompletion(_Cells):
+class GaussianCompletion(TableCompletion):
     """Missing cells of a linear Gaussian model, which has `summarise`, `theta_from` and `equations`; a row's missing
     cells are drawn jointly."""
 
@@ -126,7 +126,7 @@ class GaussianCompletion(_Cells):
         return Redrawn(out, theta)
 
 
-class CategoricalCompletion(_Cells):
+class CategoricalCompletion(TableCompletion):
     """Missing cells of a categorical network, one after another from their full conditionals."""
 
     def statistics(self, values: Rows) -> Statistics:

@@ -12,7 +12,6 @@ prior of BGe keeps them proper, and they are drawn with the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -29,7 +28,7 @@ from dagpost.data.values import columns_phrase, raise_problems
 from dagpost.errors import InputError
 from dagpost.models.base import Statistics
 from dagpost.models.bge import BGe, BgeTheta
-from dagpost.models.completion import Redrawn
+from dagpost.models.completion import Redrawn, TableCompletion
 from dagpost.models.rank_draws import draw_cells, move_columns, ranks_of
 from dagpost.typing import Graph, Graphs, Rows, Theta
 
@@ -39,7 +38,7 @@ NO_DENSITY = (
 )
 
 
-class RankCompletion:
+class RankCompletion(TableCompletion):
     """Latent tables given the ranks of the columns: a `Completion` (`completion.py`) in which every cell is drawn.
 
     Parameters
@@ -51,12 +50,12 @@ class RankCompletion:
     """
 
     def __init__(self, data: Dataset, model: Copula):
+        super().__init__(data, model)
         n, d = data.values.shape
-        self.data, self.model, self.ranks = data, model, ranks_of(data.values)
+        self.ranks = ranks_of(data.values)
         self.prior_matrix = model.prior_matrix(d)
         self.floor = float(np.linalg.eigvalsh(self.prior_matrix)[0])
         self.power = (model.degrees(d) - d + np.arange(d) + 1 + n) / 2
-        self.rows, self.columns = np.nonzero(data.is_missing)
         self.base = model.summarise(completed(data, np.zeros((n, d))))
 
     def start(self, rng: np.random.Generator) -> Rows:
@@ -86,19 +85,8 @@ class RankCompletion:
         )
 
     def redraw(self, values: Rows, stats: Statistics, graph: Graph, rng: np.random.Generator) -> Redrawn:
-        """Return the next latent table given a graph, and the parameters that its cells were drawn with.
-
-        Parameters
-        ----------
-        values
-            Latent table, in the order of the ranks.
-        stats
-            Its statistics.
-        graph
-            Adjacency matrix of a DAG.
-        rng
-            Source of all random numbers.
-        """
+        """Return the next latent table given a graph, and the parameters that its cells were drawn with; see
+        `Completion.redraw`."""
         z, graph = np.array(values.T, order="C"), np.ascontiguousarray(graph, dtype=np.bool_)
         move_columns(z, self.ranks, graph, self.prior_matrix, self.model.alpha_mu, self.power, self.floor, rng)
         stats = self.statistics(z.T)
@@ -118,10 +106,6 @@ class RankCompletion:
             nearer = above - (wanted - latent[above - 1] < latent[above] - wanted)
             out[here] = self.data.values[order[nearer], j]
         return out
-
-    def stack(self, thetas: Sequence[Theta]) -> Theta:
-        """Return the parameters of many graphs with a leading axis."""
-        return BgeTheta(*(np.stack(leaves) for leaves in zip(*thetas)))
 
 
 def standard_scale(theta: BgeTheta, stats: Statistics) -> BgeTheta:

@@ -28,6 +28,8 @@ from scipy.special import log_softmax, logsumexp
 
 from dagpost._util.numerics import generator
 from dagpost.data import Dataset
+from dagpost.data.missing import missing_problems
+from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.models.additive import Additive
 from dagpost.models.base import Model, Statistics, WeightMoments
@@ -116,6 +118,7 @@ class Perturbed(Model):
         return self.base.theta_axes
 
     def accept(self, data: Dataset) -> Dataset:
+        raise_problems(missing_problems(data, "a table with conditions"))
         return self.base.accept(data)
 
     def check(self, data: Dataset) -> None:

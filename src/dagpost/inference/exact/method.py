@@ -58,6 +58,7 @@ class Exact(Method):
     """
 
     interruptible: ClassVar[bool] = False
+    takes_conditions: ClassVar[bool] = True
     spreads: ClassVar[bool] = True
 
     draws: int = 1000

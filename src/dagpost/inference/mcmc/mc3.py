@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import numpy as np
@@ -221,6 +221,8 @@ class Mc3(SingleChain):
     >>> len(dp.fit(data, "bge", method=dp.Mc3(particles=5, burn_in=100, thin=10)))
     5
     """
+
+    takes_conditions: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
