@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ os.environ.setdefault("NUMBA_OPT", "1")
 os.environ.setdefault("NUMBA_CACHE_DIR", f"{tempfile.gettempdir()}/dagpost-numba-tests-{os.environ['NUMBA_OPT']}")
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 # and the same programs are needed in several tests and processes
@@ -35,6 +37,14 @@ CHECKED = [
     "dagpost.metrics",
 ]
 install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+
+@pytest.fixture
+def usual_ctrl_c():
+    """Ctrl-C as in a person's process: jobs in the background of a shell ignore SIGINT, and so would tests there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 FIRST = ("inference/mcmc", "inference/checkpoints", "_util/test_clock", "test_examples")

@@ -15,6 +15,7 @@ from dagpost.inference.method import Problem
 from dagpost.models import as_model
 from dagpost.priors import as_prior
 
+pytestmark = pytest.mark.usefixtures("usual_ctrl_c")
 SIM = dp.simulate(nodes=16, observations=60, seed=2, interventional_sets=0)
 
 
@@ -38,14 +39,6 @@ def test_the_plan_is_said_beforehand():
     assert "chains" in Auto().plan(problem(clock=Clock(120.0))) and "120 s" in Auto().plan(problem(clock=Clock(120.0)))
     assert "for" not in Auto().plan(problem()).rpartition("at most")[2]
     assert "chains over graphs, on numerical evidence" in Auto().plan(problem("mlp"))
-
-
-@pytest.fixture(autouse=True)
-def usual_ctrl_c():
-    """Test processes may ignore SIGINT; a person's do not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def interrupt_at(batch):

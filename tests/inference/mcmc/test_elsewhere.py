@@ -110,13 +110,14 @@ def test_stopped_with_workers_and_resumed_without(tmp_path, crew, monkeypatch):
     assert digest(fit(resume=True, checkpoint=tmp_path)) == whole
 
 
+@pytest.mark.usefixtures("usual_ctrl_c")
 def test_ctrl_c_gives_what_there_is(crew):
     """Two seconds into a run that would take minutes."""
     crew(2)
     killer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
     killer.start()
     began = time.monotonic()
-    post = fit(workers=2, precision=1e-6, max_moves=10**12, on_interrupt="answer")
+    post = fit(workers=2, precision=1e-6, max_moves=10**12, time_limit=300, on_interrupt="answer")
     killer.join()
     assert post.record.verdict.text.startswith("Stopped by Ctrl-C")
     assert len(post) == 20 and time.monotonic() - began < 60
