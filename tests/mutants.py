@@ -159,7 +159,8 @@ MUTANTS = [
     ("models/mlp_fits.py", "constant = m * np.log(s2) + n * np.log(2 * np.pi) + q * h", "constant = m * np.log(s2) + n * np.log(2 * np.pi) + h", "models/test_numerical.py"),
     ("models/family_table.py", "        if at == ABSENT:\n            return -np.inf\n", "        if at == ABSENT:\n            continue\n", "inference/test_integration.py"),
     ("inference/candidates.py", "if score >= best[j, code] - MARGIN:", "if score >= best[j, code]:", "inference/test_integration.py"),
-    ("inference/candidates.py", "worth = np.where(row, -change, change)", "worth = change", "inference/test_integration.py"),
+    ("inference/candidates.py", "np.where(row, -change, change)", "change", "inference/test_integration.py"),
+    ("inference/candidates.py", "other[[i, parent]] = True, False", "other[i] = True", "inference/test_integration.py"),
     ("inference/candidates.py", "possible[i] * odds / (1 + odds)", "odds", "inference/test_integration.py"),
 ]  # fmt: skip
 

@@ -279,8 +279,30 @@ def test_an_edge_is_worth_what_the_score_loses_without_it():
     data = dp.simulate(nodes=5, observations=60, seed=4, interventional_sets=0).train
     candidates = Candidates(Integrated(Estimated(), Estimated().summarise(data)), dp.ErdosRenyi())
     row = np.arange(5) == 0
-    candidates.note(3, row)
+    node, worth = candidates.worth_in(3, row)
     here = candidates.score(3, row)
-    assert candidates.worth[0, 3] == here - candidates.score(3, np.zeros(5, dtype=bool))
-    assert candidates.worth[1, 3] == candidates.score(3, row | (np.arange(5) == 1)) - here
-    assert np.isneginf(candidates.worth[:, :3]).all()
+    assert node == 3 and np.isneginf(worth[3])
+    assert worth[0] == here - candidates.score(3, np.zeros(5, dtype=bool))
+    assert worth[1] == candidates.score(3, row | (np.arange(5) == 1)) - here
+
+
+def test_a_node_in_place_of_a_parent_becomes_a_candidate(monkeypatch):
+    """A near copy of the parent, for a model in which nothing is worth anything beside a parent."""
+    noise = np.random.default_rng(0).normal(size=(60, 12))
+    noise[:, 2] = 2 * noise[:, 0] + 0.1 * noise[:, 2]
+    noise[:, 1] = noise[:, 0] + 0.001 * noise[:, 1]
+    model = Integrated(Estimated(), Estimated().summarise(dp.Dataset(noise)))
+    candidates = Candidates(model, dp.ErdosRenyi())
+    candidates.open[1, 2] = False
+    graphs = np.zeros((1, 12, 12), dtype=bool)
+    graphs[0, 0, 2] = graphs[0, 2, 3] = True
+    candidates.fill(graphs, Clock(), False)
+    candidates.open[1, 2] = True
+    assert model.table.place[2, 1] == ABSENT
+    monkeypatch.setattr(candidates, "worth_in", lambda node, row: (node, np.full(12, -np.inf)))
+    candidates.search(graphs, Clock(), False, False)
+    one, other = (candidates.score(2, np.arange(12) == i) for i in (0, 1))
+    assert candidates.worth[1, 2] == other - one > -1
+    assert np.isneginf(candidates.worth[3, 2])  # a descendant
+    candidates.renew(graphs, Clock(), False)
+    assert model.table.evidence[2, model.table.code(2, np.arange(12) == 1)] > -np.inf

@@ -7,7 +7,7 @@ and the chains then read a table, as fast as with a compiled closed form.
 it in orders that graphs to start from have (without an order children pass for parents, and parents seem to add
 nothing). At the families where it ends, and at those of the graphs, it notes what each edge is worth. The edges that
 are worth most somewhere are the candidates. Once chains have run, it is the families of their graphs that say what an
-edge is worth.
+edge is worth, and what it is worth in place of one of their parents.
 
 *Families.* At first, sets of few candidates are listed by size. A set is scored if one parent less leaves a set that is
 at most `MARGIN` below the best of its own subsets. The others have evidence 0: a subset is allowed wherever its set is,
@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -53,6 +52,8 @@ LARGEST_SET = 8
 
 Code = tuple[int, int]
 """A node, and the code of its parents in the table."""
+Worth = tuple[int, Float[np.ndarray, " d"]]
+"""A node, and what an edge from each other node adds to the score somewhere."""
 
 
 class Candidates:
@@ -95,14 +96,27 @@ class Candidates:
             out[i] = self.score(node, other) - base
         return out
 
-    def note(self, node: int, row: Bool[np.ndarray, " d"]) -> None:
-        """Note what every edge is worth in this family, where that is the most so far."""
+    def worth_in(self, node: int, row: Bool[np.ndarray, " d"]) -> Worth:
+        """Return what every edge is worth in this family."""
         change = self._changes(node, row)
-        worth = np.where(row, -change, change)
-        self.worth[:, node] = np.where(np.isfinite(change), np.maximum(self.worth[:, node], worth), self.worth[:, node])
+        return node, np.where(np.isfinite(change), np.where(row, -change, change), -np.inf)
 
-    def climb(self, node: int, among: Bool[np.ndarray, " d"] | None = None) -> None:
-        """Add and remove parents, the best first, as long as that gains; only those among some nodes if given."""
+    def worth_instead(self, node: int, row: Bool[np.ndarray, " d"], others: Bool[np.ndarray, " d"]) -> Worth:
+        """Return what an edge from each of the others is worth in place of one from a parent in this family.
+
+        Where two nodes are nearly copies of each other, one is worth little beside the other.
+        """
+        base, worth = self.score(node, row), np.full(self.d, -np.inf)
+        for i in np.flatnonzero(others & self.open[:, node] & ~row):
+            for parent in np.flatnonzero(row & ~self.required[:, node]):
+                other = row.copy()
+                other[[i, parent]] = True, False
+                worth[i] = max(worth[i], self.score(node, other) - base)
+        return node, worth
+
+    def climb(self, node: int, among: Bool[np.ndarray, " d"] | None = None) -> Worth:
+        """Add and remove parents, the best first, as long as that gains; only those among some nodes if given. Return
+        what every edge is worth then."""
         row = self.required[:, node].copy()
         for _ in range(2 * LARGEST_SET):
             change = self._changes(node, row)
@@ -112,11 +126,12 @@ class Candidates:
             if change[best] <= 0 or (not row[best] and row.sum() >= LARGEST_SET):
                 break
             row[best] = not row[best]
-        self.note(node, row)
+        return self.worth_in(node, row)
 
     def search(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None) -> None:
-        """Look around the common families of the graphs, after a climb for each node if asked."""
-        tasks: list[Callable[[], Any]] = []
+        """Look around the common families of the graphs, after a climb for each node if asked, and otherwise also for
+        edges that are no candidates in place of those of frequent families."""
+        tasks: list[Callable[[], Worth]] = []
         if climb:
             orders = np.unique([topological_order(graph) for graph in graphs], axis=0)[:ORDERS]
             tasks = [partial(self.climb, j) for j in range(self.d)]
@@ -126,12 +141,18 @@ class Candidates:
         else:
             self.worth_before = np.maximum(self.worth, self.worth_before)
             self.worth = np.full((self.d, self.d), -np.inf)
-        tasks += [partial(self.note, j, row) for j, row in common_families(graphs, COMMON)]
+        tasks += [partial(self.worth_in, j, row) for j, row in common_families(graphs, COMMON)]
+        if self.model.table is not None:
+            absent = (self.model.table.place == ABSENT) & ~descendants(graphs).all(axis=0)
+            tasks += [partial(self.worth_instead, j, row, absent[j]) for j, row in common_families(graphs, FREQUENT)]
         with (
             progress_bar("looking for parents", len(tasks), progress) as advance,
             ThreadPoolExecutor(available_cores()) as pool,
         ):
-            for _ in pool.map(lambda task: None if clock.expired else task(), tasks):
+            for found in pool.map(lambda task: None if clock.expired else task(), tasks):
+                if found is not None:
+                    node, worth = found
+                    self.worth[:, node] = np.maximum(self.worth[:, node], worth)
                 advance(1)
 
     def chosen(self, node: int, graphs: Graphs, most: int) -> list[int]:
