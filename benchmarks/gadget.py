@@ -1,0 +1,148 @@
+"""Beside Gadget (Viinikka et al. 2020): how long until two seeds agree as well as its two seeds do?
+
+    pip install sumu==0.1.2        # has Gadget: partition MCMC, compiled from source when installed
+    python benchmarks/gadget.py [--nodes 20 50] [--iterations 10000]
+
+Both sample the posterior of DAGs under the same BGe score and the same prior (`Fair`: all numbers of parents of a
+node are equally probable); the scores are compared first. Gadget runs with 16 tempered chains and 10 candidate parents
+per node, half of its iterations as burn-in. `auto` runs with time limits of 1, 2, 4, … seconds until its two seeds
+agree as well. Both use one core, and seconds are those of the CPU, without compiling. Rows go to results/gadget.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jax.scipy.special import gammaln
+
+import dagpost as dp
+from dagpost.priors import InDegreePrior
+
+RESULTS = Path(__file__).parent / "results" / "gadget.csv"
+SEEDS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Fair(InDegreePrior):
+    """Prior `p(G) ∝ Π_j 1 / C(d - 1, p_j)` of numbers of parents `p_j`, as in Gadget."""
+
+    name: ClassVar[str] = "fair"
+
+    def log_in_degree(self, parents: jax.Array, d: int) -> jax.Array:
+        return gammaln(parents + 1.0) + gammaln(d - parents) - math.lgamma(d)
+
+    def sample(self, key: Any, d: int) -> Any:
+        return self.sample_density(key, d)
+
+
+def largest_score_difference(data: dp.Dataset) -> float:
+    """Return how far scores of families differ between the two programs, a constant for each node aside."""
+    import sumu
+
+    d, rng = data.nodes, np.random.default_rng(0)
+    theirs = sumu.gadget.LocalScore(sumu.Data(np.asarray(data.values), discrete=False), scoref="bge")
+    model, prior = dp.BGe(), Fair()
+    stats = model.summarise(data)
+    worst = 0.0
+    for node in range(d):
+        others = [i for i in range(d) if i != node]
+        sets = [np.sort(rng.choice(others, size, replace=False)) for size in (0, 1, 2, 3, 4)]
+        ours = [
+            float(model.log_evidence(node, parents, stats)) + float(prior.log_in_degree(jnp.asarray(len(parents)), d))
+            for parents in sets
+        ]
+        apart = np.array(ours) - [theirs.local(node, parents) for parents in sets]
+        worst = max(worst, float(np.ptp(apart)))
+    return worst
+
+
+def gadget(data: dp.Dataset, seed: int, iterations: int) -> tuple[np.ndarray, float]:
+    """Return the edge probabilities of a run of Gadget, and its CPU seconds."""
+    import sumu
+
+    np.random.seed(seed)  # noqa: NPY002
+    began = time.process_time()
+    sampler = sumu.Gadget(
+        data=sumu.Data(np.asarray(data.values), discrete=False), scoref="bge", ess=10, max_id=-1, K=10, d=3,
+        cp_algo="greedy-lite", mc3_chains=16, burn_in=iterations // 2, iterations=iterations // 2, thinning=5,
+        tolerance=2**-32,
+    )  # fmt: skip
+    families, _ = sampler.sample()
+    edges = np.zeros((data.nodes, data.nodes))
+    for graph in families:
+        for node, *parents in graph:
+            edges[parents, node] += 1 / len(families)
+    return edges, time.process_time() - began
+
+
+def auto(data: dp.Dataset, seed: int, limit: float) -> tuple[np.ndarray, float]:
+    """Return the edge probabilities of a run of `auto`, and its CPU seconds."""
+    began = time.process_time()
+    post = dp.fit(data, "bge", Fair(), "auto", seed=seed, time_limit=limit, start="empty", progress=False)
+    return post.edge_marginals, time.process_time() - began
+
+
+def largest_gap(runs: list[tuple[np.ndarray, float]]) -> float:
+    (one, _), (two, _) = runs
+    return float(np.abs(one - two).max())
+
+
+def compare(nodes: int, iterations: int) -> dict[str, Any]:
+    """Return one row: seconds and agreement of both, and the ratio of the seconds."""
+    sim = dp.simulate("bge", "erdos-renyi", nodes=nodes, observations=200, seed=80_000, interventional_sets=0)
+    scores = largest_score_difference(sim.train)
+    theirs = [gadget(sim.train, seed, iterations) for seed in SEEDS]
+    limit = 1.0
+    while True:
+        ours = [auto(sim.train, seed, limit) for seed in SEEDS]
+        if largest_gap(ours) <= largest_gap(theirs) or limit > 1000:
+            break
+        limit *= 2
+    seconds = [float(np.mean([used for _, used in runs])) for runs in (theirs, ours)]
+    apart = float(np.abs(np.mean([m for m, _ in theirs], axis=0) - np.mean([m for m, _ in ours], axis=0)).max())
+    return {
+        "nodes": nodes, "iterations": iterations, "score_difference": scores, "gadget_seconds": seconds[0],
+        "gadget_gap": largest_gap(theirs), "auto_seconds": seconds[1], "auto_gap": largest_gap(ours),
+        "ratio": seconds[0] / seconds[1], "apart": apart,
+        "gadget_eshd": float(np.mean([eshd(m, sim.graph) for m, _ in theirs])),
+        "auto_eshd": float(np.mean([eshd(m, sim.graph) for m, _ in ours])),
+    }  # fmt: skip
+
+
+def eshd(edges: np.ndarray, truth: np.ndarray) -> float:
+    """Return the expected number of pairs that differ from the truth, from edge probabilities (one of two)."""
+    pairs = np.triu_indices(len(truth), 1)
+    forward, backward = edges[pairs], edges.T[pairs]
+    right = np.where(truth[pairs], forward, np.where(truth.T[pairs], backward, 1 - forward - backward))
+    return float((1 - right).sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[20, 50])
+    parser.add_argument("--iterations", type=int, default=10_000)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    asked = parser.parse_args()
+    os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[0]])
+    small = dp.simulate("bge", nodes=20, observations=50, seed=0, interventional_sets=0).train
+    auto(small, 0, 1.0)  # compiles
+    rows = pd.read_csv(asked.out).to_dict("records") if asked.out.exists() else []
+    for nodes in asked.nodes:
+        row = compare(nodes, asked.iterations)
+        rows = [r for r in rows if (r["nodes"], r["iterations"]) != (nodes, asked.iterations)] + [row]
+        pd.DataFrame(rows).to_csv(asked.out, index=False, float_format="%.4g")
+        print(pd.DataFrame([row]).round(4).T.to_string(header=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()
