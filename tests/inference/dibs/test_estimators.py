@@ -233,6 +233,18 @@ def test_flips_are_evidences_of_flipped_families(model):
     np.testing.assert_allclose(on_device, found, atol=1e-6)
 
 
+@pytest.mark.parametrize("most", [0, 3, 16, 17, 33])
+def test_blocks_of_parents_hold_all_of_them(most):
+    """On 34 nodes: blocks of 16 parents, or of all nodes. Column 1 has the most parents."""
+    rng, d = np.random.default_rng(most), 34
+    model = dp.LinearGaussian()
+    table = model.evidence_table(model.summarise(dp.Dataset(rng.normal(size=(50, d)))))
+    graphs = (rng.random((3, 2, d, d)) < min(most, 3) / d) & ~np.eye(d, dtype=bool)
+    graphs[1, 0, :, 1] = np.isin(np.arange(d), rng.permutation(np.delete(np.arange(d), 1))[:most])
+    found = flip_ratios_in_jax(jax.tree.map(jnp.asarray, table), jnp.asarray(graphs, dtype=float), chunk=2)
+    np.testing.assert_allclose(found, flip_ratios_on_host(table, graphs), atol=1e-6)
+
+
 def test_log_mean_exp_by_hand():
     values = jnp.asarray(np.log([[1.0, 4.0], [3.0, 2.0]]))
     assert float(log_mean_exp(values, "family")) == pytest.approx(np.log(2) + np.log(3))

@@ -226,7 +226,7 @@ def _flip_gradients(target: Target, estimator: Estimator, scores, alpha, noise, 
         kernel = ("dagpost.flips.mean-log", _mean_log_ratios) if mean_log else ("dagpost.flips.log-mean", _ratios)
         ratios = host_call(*kernel, jax.ShapeDtypeStruct(scores.shape, scores.dtype), hard, *table)
     else:
-        ratios = lax.map(lambda g: flip_ratios_in_jax(table, g[None], mean_log)[0], hard, batch_size=target.chunk)
+        ratios = flip_ratios_in_jax(table, hard, mean_log, target.chunk)
     p = jax.nn.sigmoid(logits)
     gradient = alpha * p * (1 - p) * ratios if mean_log else alpha * (jax.nn.sigmoid(logits + ratios) - p)
     return mask_certain_edges(gradient, target.known)
