@@ -1,4 +1,4 @@
-"""Beside Gadget (Viinikka et al. 2020): its agreement after twenty times the seconds in which two seeds of `auto` agree.
+"""Beside Gadget (Viinikka et al. 2020): how far do its seeds agree after twenty times the seconds of `auto`?
 
     pip install sumu==0.1.2        # has Gadget: partition MCMC, compiled from source when installed
     python benchmarks/gadget.py [--nodes 20 50] [--agreement 0.05] [--times 20]
