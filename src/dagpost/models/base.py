@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -34,6 +33,7 @@ from dagpost.models.completion import Completion
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
 from dagpost.models.counts import CountTable
 from dagpost.models.family_evidence import FamilyEvidence
+from dagpost.models.likelihood import likelihoods_of
 from dagpost.models.numerical import LaplaceEvidence
 from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
 from dagpost.typing import Graph, Graphs, Key, Nodes, Rows, Scalar, SoftColumn, SoftGraph, Theta
@@ -81,6 +81,10 @@ class Model(abc.ABC):
         """
         raise_problems(kind_problems(data, self.name, missing=type(self).completion is not Model.completion))
         return data
+
+    def counted(self, data: Dataset) -> Bool[np.ndarray, "n d"]:
+        """Return the cells that the evidence is a density of: those that no intervention set."""
+        return ~data.intervened
 
     def check(self, data: Dataset) -> None:  # noqa: B027 (optional for a model)
         """Warn of data that this model cannot describe; called before inference."""
@@ -189,15 +193,7 @@ class Model(abc.ABC):
         stats = self.summarise(data)
         if jax.tree.leaves(theta) == [] and self.has_evidence:
             return self.log_evidence_of(graphs, stats)
-
-        # pad to a power of two by repeating the last graph, so that few shapes are compiled
-        fill = (1 << (len(graphs) - 1).bit_length()) - len(graphs)
-        filled = jax.tree.map(
-            lambda leaf: np.concatenate([leaf, np.repeat(np.asarray(leaf)[-1:], fill, axis=0)]),
-            (np.asarray(graphs, dtype=float), theta),
-        )
-        with jax.enable_x64(True):
-            return np.asarray(_log_likelihoods(self, *filled, stats))[: len(graphs)]
+        return likelihoods_of(self, graphs, theta, stats)
 
     # ---- closed-form evidence ----------------------------------------------------------------------
 
@@ -385,15 +381,3 @@ class Model(abc.ABC):
         mask = np.zeros((rows, d), dtype=np.bool_)
         mask[:, list(clamped)] = True
         return Dataset(values, intervened=mask)
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model, graphs: Float[Array, "m d d"], theta: Theta, stats: Statistics) -> Any:
-    """Return the log likelihood of each graph."""
-
-    def one(pair):
-        graph, theta = pair
-        return jnp.sum(model.by_node(model.log_conditional, graph, theta, stats))
-
-    # in chunks, because a model whose statistics are the rows needs memory for them once per graph
-    return jax.lax.map(one, (graphs, theta), batch_size=64)

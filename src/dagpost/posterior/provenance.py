@@ -21,7 +21,7 @@ def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Samp
         kinds=list(data.kinds) if categorical else None,
         levels=[list(levels) for levels in data.levels] if categorical else None,
         lags=data.lags or None,
-        series=data.series,
+        series=None if data.series is None else data.series.column,
         missing={n: int(c) for n, c in zip(data.names, data.is_missing.sum(axis=0)) if c} or None,
         conditions=None if data.conditions is None else data.conditions.column,
         rows=data.observations,
