@@ -237,3 +237,26 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert content["sentence"] in printed.out and "'x': continuous" in printed.err
     assert main(["compare", str(tmp_path / "t.csv"), "--model", "bgee"]) == 2
     assert "did you mean 'bge'" in capsys.readouterr().err
+
+
+def test_the_command_takes_series_and_conditions(tmp_path, capsys, monkeypatch):
+    from dagpost.interfaces.cli import main
+    from dagpost.interfaces.cli import options as environment
+
+    monkeypatch.setattr(environment, "use_caches", lambda: None)
+    frame = table(12, d=2).assign(unit=["p", "q"] * 18)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ["compare", str(tmp_path / "t.csv"), "--model", "bge", "--folds", "2", "--json", "--quiet"]
+    given = {
+        "time": (["--lags", "1", "--series", "unit", "--drop", "drug"], {"lags": 1, "series": "unit"}, ["drug"]),
+        "drug": (["--conditions", "drug", "--change", "hard", "--drop", "unit"],
+                 {"conditions": "drug", "targets": dp.Targets("hard")}, ["unit"]),
+    }  # fmt: skip
+    for words, options, dropped in given.values():
+        assert main([*arguments, *words]) == 0
+        found = json.loads(capsys.readouterr().out)["models"][0]
+        expected = dp.compare(frame.drop(columns=dropped), ["bge"], folds=2, progress=False, **options).table.loc["bge"]
+        for name in ("log_density", "log_evidence"):
+            assert found[name] == pytest.approx(expected[name], abs=1e-9)
+    assert main([*arguments, "--conditions", "drug", "--drop", "unit", "--targets", "knwon"]) == 2
+    assert "did you mean 'known'" in capsys.readouterr().err

@@ -201,7 +201,7 @@ class StructureLearner(BaseEstimator):
     def _dataset(self, X: Any, interventions: Any = None, **checks: Any) -> Dataset:
         """Return the table, checked by scikit-learn; one with categories by dagpost alone."""
         table: Any = X
-        roles = {"series": self.series, "conditions": self.conditions}
+        roles: dict[str, Any] = {"series": self.series, "conditions": self.conditions}
         for role, column in roles.items():
             if column is not None and not (isinstance(X, pd.DataFrame) and isinstance(column, str)):
                 what = "give a DataFrame" if isinstance(column, str) else "give the name of a column"
