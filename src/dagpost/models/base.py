@@ -35,6 +35,7 @@ from dagpost.models.counts import CountTable
 from dagpost.models.family_evidence import FamilyEvidence
 from dagpost.models.likelihood import likelihoods_of
 from dagpost.models.numerical import LaplaceEvidence
+from dagpost.models.set_evidence import SetTable
 from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
 from dagpost.typing import Graph, Graphs, Key, Nodes, Rows, Scalar, SoftColumn, SoftGraph, Theta
 
@@ -205,6 +206,14 @@ class Model(abc.ABC):
         """Return the table for the compiled evidence of categorical families; None if the model has none."""
         return None
 
+    def compiled_tables(self, stats: Statistics) -> tuple[ConjugateTable | None, CountTable | None, SetTable | None]:
+        """Return both tables, and that of the sets of conditions that the evidence is a sum over, if it is one."""
+        return self.evidence_table(stats), self.count_table(stats), None
+
+    def family_terms(self, data: Dataset) -> int:
+        """Return of how many terms the evidence of a family is a sum, and so how much longer it takes."""
+        return 1
+
     @property
     def has_compiled_evidence(self) -> bool:
         """Whether the model implements `evidence_table` or `count_table`; known without data."""
@@ -308,6 +317,11 @@ class Model(abc.ABC):
     def weight_moments(self, j: int, parents: Nodes, stats: Statistics) -> WeightMoments | None:
         """Return the posterior moments of the linear weights of node j given its parents; None without closed form."""
         return None
+
+    @property
+    def has_weight_moments(self) -> bool:
+        """Whether the model implements `weight_moments`."""
+        return type(self).weight_moments is not Model.weight_moments
 
     # ---- simulation --------------------------------------------------------------------------------
 

@@ -175,9 +175,16 @@ class Perturbed(Model):
             plain_table(sets),
         )
 
+    def family_terms(self, data: Dataset) -> int:
+        return len(self.targets.sets(data).members)
+
     @property
     def has_compiled_evidence(self) -> bool:
         return True
+
+    @property
+    def has_weight_moments(self) -> bool:
+        return self.base.has_weight_moments
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
         return float(self.log_evidences(np.array([j]), _indicator(parents, stats), stats)[0])
