@@ -20,13 +20,15 @@ from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
 from dagpost.inference.exact import ExactPosterior
 from dagpost.posterior import Posterior
-from dagpost.posterior.provenance import aligned
+from dagpost.posterior.provenance import aligned, in_time
 from dagpost.typing import Graph
 
 
 def _held_out(data: Any, post: Posterior) -> Dataset:
     """Return held-out data, which must be complete, with the columns of the posterior."""
-    table = aligned(as_dataset(data), post)
+    column = post.record.provenance.conditions
+    conditions = column if isinstance(data, pd.DataFrame) and column in [*map(str, data.columns)] else None
+    table = aligned(as_dataset(data, conditions=conditions, **in_time(data, post)), post)
     raise_problems(missing_problems(table, "the density of held-out rows"))
     return table
 

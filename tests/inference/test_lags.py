@@ -241,6 +241,16 @@ def test_saved_posteriors_know_their_lags(tmp_path):
     assert again.prior == post.prior
 
 
+def test_held_out_rows_are_put_in_slices_as_those_of_the_fit():
+    frame = series(60, 2).assign(unit=["p"] * 30 + ["q"] * 30, drug=["", "A"] * 30)
+    post = dp.exact(frame[:50], lags=1, series="unit", conditions="drug")
+    slices = dp.data.as_dataset(frame[30:], lags=1, series="unit", conditions="drug")
+    expected = dp.metrics.log_predictive_density(post, slices)
+    assert dp.metrics.log_predictive_density(post, frame[30:]) == pytest.approx(expected, rel=1e-12)
+    without = dp.metrics.log_predictive_density(post, frame[30:].drop(columns="drug"))
+    assert abs(without - expected) > 1e-6
+
+
 GOOD = series(20, 2)
 REFUSED = {
     "two lags": (GOOD, {"lags": 2}, "lags=2: give 1"),
