@@ -162,6 +162,11 @@ MUTANTS = [
     ("inference/candidates.py", "np.where(row, -change, change)", "change", "inference/test_integration.py"),
     ("inference/candidates.py", "other[[i, parent]] = True, False", "other[i] = True", "inference/test_integration.py"),
     ("inference/candidates.py", "possible[i] * odds / (1 + odds)", "odds", "inference/test_integration.py"),
+    ("comparison.py", "(part < fold, part == fold)", "(part != fold, part == fold)", "test_comparison.py"),
+    ("comparison.py", "post.model.counted(post.data) @", "~post.data.intervened @", "test_comparison.py"),
+    ("metrics.py", "counted & ~past, raw.with", "counted, raw.with", "test_comparison.py"),
+    ("models/perturbed.py", " - roots.sum()", "", "models/test_perturbed.py"),
+    ("models/perturbed.py", "self._summarise(part, known.observations)", "self._summarise(part)", "models/test_perturbed.py"),
 ]  # fmt: skip
 
 

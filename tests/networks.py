@@ -83,14 +83,23 @@ def discrete_sachs():
     return Network({name: tuple(model.states[name]) for name in model.nodes()}, parents, tables)
 
 
-@lru_cache(maxsize=1)
-def sachs_from_data():
-    """The same network with tables from the bundled data: every protein is cut at its terciles; the tables are the
-    frequencies in the 7,466 rows, one row added to each cell."""
+THIRDS = ("low", "medium", "high")
+
+
+def sachs_terciles():
+    """The 7,466 rows of the bundled data, every protein cut at its terciles."""
     data = dp.sachs()
     low, high = np.quantile(data.values, [1 / 3, 2 / 3], axis=0)
     codes = (data.values > low).astype(int) + (data.values > high)
-    names, levels = data.names, ("low", "medium", "high")
+    return pd.DataFrame({n: pd.Categorical.from_codes(c, list(THIRDS)) for n, c in zip(data.names, codes.T)})
+
+
+@lru_cache(maxsize=1)
+def sachs_from_data():
+    """The same network with tables from the bundled data: the frequencies of levels, one row added to each cell."""
+    frame = sachs_terciles()
+    codes = np.column_stack([frame[name].cat.codes for name in frame])
+    names, levels = tuple(frame), THIRDS
     graph = dp.sachs_graph("bnlearn")
     graph = graph.loc[list(names), list(names)].to_numpy() if isinstance(graph, pd.DataFrame) else np.asarray(graph)
     parents = {name: tuple(names[i] for i in np.flatnonzero(graph[:, j])) for j, name in enumerate(names)}

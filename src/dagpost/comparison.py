@@ -3,6 +3,10 @@
 The rows are divided into folds; every model is fitted without each fold and asked for the log density of its rows, with
 graphs and parameters integrated out, in the units of the table. That can be compared between all models for one kind of
 columns, whatever their priors. The log evidence of the whole table is beside it where the run was exact.
+
+Rows in the order of time are not exchangeable: a fold is then some of the series, or a stretch of time, predicted from
+what was before it. With conditions, targets are summed out of densities and evidence, and every fold has its share of
+each condition.
 """
 
 from __future__ import annotations
@@ -45,9 +49,10 @@ class Comparison:
     Attributes
     ----------
     table
-        A row for each model: `log_density` of a held-out row, in nats, and its standard error over folds; `behind` the
-        best model by how much, with its own standard error; `log_evidence` of the whole table, NaN where the run was
-        not exact; `seconds` that all fits took.
+        A row for each model: `log_density` of a held-out row (with lags: given the row before it), in nats, and its
+        standard error over folds; `behind` the best model by how much, with its own standard error; `log_evidence` of
+        the whole table (with lags: past columns included), NaN where the run was not exact; `seconds` that all fits
+        took.
     by_fold
         Log density of a held-out row by model and fold.
     """
@@ -101,6 +106,10 @@ def compare(
     time_limit: float | None = 30.0,
     interventions: Any = None,
     kinds: Any = None,
+    lags: int | None = None,
+    series: Any = None,
+    conditions: Any = None,
+    targets: Any = None,
     progress: bool | None = None,
     **options: Any,
 ) -> Comparison:
@@ -110,6 +119,10 @@ def compare(
     ----------
     data, interventions, kinds
         The table, as in `fit`.
+    lags, series
+        Time series, as in `fit`.
+    conditions, targets
+        Experiments, as in `fit`: what they change is summed out, for models that can.
     models
         Names or objects. Named models have the defaults of the command line: columns are standardised, noise is learnt.
         By default "bge", "linear" and "additive", or for categories "bdeu" with four priors. "copula" has no evidence
@@ -117,7 +130,9 @@ def compare(
     prior, method
         As in `fit`, for all models; by default "unknown-density" and "auto".
     folds
-        Parts that the rows are divided into, at random; each is held out once.
+        Parts that the rows are divided into, at random; each is held out once. With lags, whole series are; where there
+        are fewer series than folds, the later half of each series is cut into so many stretches of time, and models
+        are fitted to what was before each of them.
     seed
         Fixes folds and fits.
     time_limit
@@ -140,10 +155,10 @@ def compare(
     >>> sorted(found.table.index)
     ['bge', 'linear']
     """
-    table = as_dataset(data, interventions=interventions, kinds=kinds)
+    table = as_dataset(
+        data, interventions=interventions, kinds=kinds, lags=lags, series=series, conditions=conditions
+    )  # fmt: skip
     raise_problems(missing_problems(table, "a comparison of models"))
-    if table.lags or options.get("lags") is not None or options.get("series") is not None:
-        raise InputError("lags: models of time series cannot be compared yet: fit each of them with dp.fit(lags=1)")
     folds = whole_number("folds", folds, least=2)
     if table.observations < 2 * folds:
         raise InputError(f"folds={folds}: {table.observations} rows are too few, give at most half as many folds")
@@ -157,8 +172,8 @@ def compare(
                 f"models: '{printable(as_model(model).name)}' sees ranks alone, so that its evidence and the density "
                 "of held-out rows cannot be compared with those of other models: leave it out"
             )
-    part = generator(key_from_seed(seed)).permutation(table.observations) % folds
-    common = {"seed": seed, "progress": False, **options}
+    splits = _splits(table, folds, generator(key_from_seed(seed)))
+    common = {"seed": seed, "progress": False, "targets": targets, **options}
     if method != "exact":
         common["time_limit"] = time_limit
     by_fold = np.zeros((len(chosen), folds))
@@ -169,16 +184,43 @@ def compare(
             whole = _fit(table, model, prior, method, common)
             evidence[m] = _evidence_in_raw_units(whole)
             advance(1)
-            for fold in range(folds):
-                held_out = table.rows(part == fold)
+            for fold, (seen, unseen) in enumerate(splits):
+                held_out = table.rows(unseen)
                 try:
-                    post = _fit(table.rows(part != fold), model, prior, method, common)
+                    post = _fit(table.rows(seen), model, prior, method, common)
                 except InputError as error:
                     raise InputError(f"without fold {fold + 1} of {folds}: {error}; or give fewer folds") from None
                 by_fold[m, fold] = log_predictive_density(post, held_out) / held_out.observations
                 advance(1)
             seconds[m] = time.perf_counter() - began
     return _summary(names, by_fold, evidence, seconds)
+
+
+def _splits(table: Dataset, folds: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the rows to fit to and those to predict, as masks, for each fold.
+
+    With lags no row that is predicted is among those that are fitted, be it as the past of another row; it may follow
+    one of them, which it is predicted from.
+    """
+    n = table.observations
+    if not table.lags:
+        group = np.full(n, -1) if table.conditions is None else table.conditions.of_row
+        part = np.empty(n, dtype=np.int64)
+        part[np.lexsort([rng.permutation(n), group])] = np.arange(n) % folds  # every condition spread over the folds
+        return [(part != fold, part == fold) for fold in range(folds)]
+    series = np.zeros(n) if table.series is None else table.series.of_row
+    of_row = np.unique(series, return_inverse=True)[1]
+    rows = np.bincount(of_row)
+    if len(rows) >= folds:
+        part = (rng.permutation(len(rows)) % folds)[of_row]
+        return [(part != fold, part == fold) for fold in range(folds)]
+    place = np.empty(n, dtype=np.int64)  # of a row in its series
+    place[np.argsort(of_row, kind="stable")] = np.concatenate([np.arange(size) for size in rows])
+    when = (place + 1) / rows[of_row]
+    later = np.flatnonzero(when > 0.5)
+    part = np.full(n, -1)
+    part[later[np.argsort(when[later], kind="stable")]] = np.arange(len(later)) * folds // len(later)
+    return [(part < fold, part == fold) for fold in range(folds)]
 
 
 def _models_for(table: Dataset) -> list[str | Model]:
@@ -216,7 +258,7 @@ def _evidence_in_raw_units(post: Posterior) -> float:
     if not isinstance(post, ExactPosterior) or post.data is None:
         return float("nan")
     scaling = post.scaling
-    change = 0.0 if scaling is None else float((~post.data.intervened @ np.log(scaling.scale)).sum())
+    change = 0.0 if scaling is None else float((post.model.counted(post.data) @ np.log(scaling.scale)).sum())
     return post.log_evidence - change
 
 

@@ -13,19 +13,22 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from dagpost._util.numerics import log_sum_exp
 from dagpost.data import Dataset, as_dataset
 from dagpost.data.missing import missing_problems
+from dagpost.data.slices import past_columns
 from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.graphs.acyclicity import as_graphs
 from dagpost.inference.exact import ExactPosterior
 from dagpost.posterior import Posterior
-from dagpost.posterior.provenance import aligned
+from dagpost.posterior.provenance import aligned, in_time
 from dagpost.typing import Graph
 
 
 def _held_out(data: Any, post: Posterior) -> Dataset:
     """Return held-out data, which must be complete, with the columns of the posterior."""
-    table = aligned(as_dataset(data), post)
+    column = post.record.provenance.conditions
+    conditions = column if isinstance(data, pd.DataFrame) and column in [*map(str, data.columns)] else None
+    table = aligned(as_dataset(data, conditions=conditions, **in_time(data, post)), post)
     raise_problems(missing_problems(table, "the density of held-out rows"))
     return table
 
@@ -213,22 +216,26 @@ def log_predictive_density(post: Posterior, data: Any) -> float:
 
     `log sum_m w_m p(data | G_m, training data)`. Where evidence has a closed form, parameters are integrated out:
     `p(data | G, training data) = p(data, training data | G) / p(training data | G)`; otherwise each graph has its
-    parameters. Posteriors of different models, standardised or not, can be compared by it.
+    parameters. Posteriors of different models, standardised or not, can be compared by it. With lags it is the density
+    of the present given the past.
 
     Parameters
     ----------
     post
         Posterior with the data that it was fitted to.
     data
-        Held-out data in raw units, in any form that `fit` accepts.
+        Held-out data in raw units, in any form that `fit` accepts, or a standardised `Dataset`.
 
     Returns
     -------
     float
         Larger is better.
     """
-    raw = _held_out(data, post)
-    scaling = post.scaling
+    raw = _held_out(data, post).raw()
+    counted, scaling = post.model.counted(raw), post.scaling
+    if raw.lags:
+        past = past_columns(raw.names)
+        counted, raw = counted & ~past, raw.with_interventions(raw.intervened | past)
     values = raw.values if scaling is None else (raw.values - scaling.mean) / scaling.scale
     held_out, used = replace(raw, values=values, names=post.names), np.flatnonzero(post.weights > 0)
     graphs, log_weights = post.graphs[used], np.log(post.weights[used])
@@ -237,7 +244,7 @@ def log_predictive_density(post: Posterior, data: Any) -> float:
     else:
         theta = jax.tree.map(lambda leaf: np.asarray(leaf)[used], post.theta)
         log_densities = post.model.log_likelihoods(graphs, theta, held_out)
-    change_of_units = 0.0 if scaling is None else float((~raw.intervened @ np.log(scaling.scale)).sum())
+    change_of_units = 0.0 if scaling is None else float((counted @ np.log(scaling.scale)).sum())
     return log_sum_exp(log_weights + log_densities) - change_of_units
 
 

@@ -262,7 +262,7 @@ def test_constant_and_repeated_categories():
 
 
 def test_the_command_line_says_what_each_column_is(tmp_path, capsys):
-    from dagpost.interfaces.cli.options import columns_text, parse_kinds
+    from dagpost.interfaces.cli.tables import columns_text, parse_kinds
 
     text = columns_text(dp.Dataset(FRAME))
     assert text.split("\n")[3] == "  'dose': categorical, 3 levels ('high', 'low', 'medium')"

@@ -183,9 +183,12 @@ def test_series_are_not_joined_with_each_other():
     whole = pd.concat([first.assign(unit="p"), second.assign(unit="q")])
     mixed = whole.iloc[np.random.default_rng(0).permutation(len(whole))].sort_index(kind="stable")
     table = dp.fit(mixed, "bge", "uniform", "exact", lags=1, series="unit").data
-    assert table.names == ("v0", "v1", "v0[t-1]", "v1[t-1]") and table.series == "unit"
-    expected = np.vstack([pairs_of(first.to_numpy()), pairs_of(second.to_numpy())])
-    assert sorted(map(tuple, table.values)) == sorted(map(tuple, expected))
+    assert table.names == ("v0", "v1", "v0[t-1]", "v1[t-1]") and table.series.column == "unit"
+    expected = [pairs_of(first.to_numpy()), pairs_of(second.to_numpy())]
+    assert sorted(map(tuple, table.values)) == sorted(map(tuple, np.vstack(expected)))
+    for label, rows in zip("pq", expected):
+        of_row = list(dict.fromkeys(mixed.unit)).index(label)
+        np.testing.assert_array_equal(table.rows(table.series.of_row == of_row).values, rows)
 
 
 def test_a_column_and_its_past_share_scaling_kinds_and_levels():
@@ -238,6 +241,16 @@ def test_saved_posteriors_know_their_lags(tmp_path):
     assert again.prior == post.prior
 
 
+def test_held_out_rows_are_put_in_slices_as_those_of_the_fit():
+    frame = series(60, 2).assign(unit=["p"] * 30 + ["q"] * 30, drug=["", "A"] * 30)
+    post = dp.exact(frame[:50], lags=1, series="unit", conditions="drug")
+    slices = dp.data.as_dataset(frame[30:], lags=1, series="unit", conditions="drug")
+    expected = dp.metrics.log_predictive_density(post, slices)
+    assert dp.metrics.log_predictive_density(post, frame[30:]) == pytest.approx(expected, rel=1e-12)
+    without = dp.metrics.log_predictive_density(post, frame[30:].drop(columns="drug"))
+    assert abs(without - expected) > 1e-6
+
+
 GOOD = series(20, 2)
 REFUSED = {
     "two lags": (GOOD, {"lags": 2}, "lags=2: give 1"),
@@ -261,9 +274,3 @@ def test_bad_input_is_named(case):
     data, options, message = REFUSED[case]
     with pytest.raises(InputError, match=message):
         dp.fit(data, "bge", **options)
-
-
-def test_comparisons_refuse_time_series():
-    for data, options in ((GOOD, {"lags": 1}), (lagged(dp.Dataset(GOOD)), {})):
-        with pytest.raises(InputError, match="models of time series cannot be compared"):
-            dp.compare(data, ["bge"], folds=2, **options)

@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dagpost as dp
 from dagpost.errors import InputError
+from tests.inference.test_lags import series
+from tests.inference.test_targets import table
 from tests.networks import asia
 
 SIM = dp.simulate(nodes=4, observations=200, seed=3, interventional_sets=0)
@@ -97,6 +99,68 @@ def test_names_pass_through_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), dp.StructureLearner(method="exact")).set_output(transform="pandas")
     assert pipeline.fit(frame)[-1].posterior_.names == ("gene a", "x1", "x2")
     assert np.isfinite(pipeline.score(frame))
+
+
+def same_bits(learner, post):
+    assert learner.posterior_.names == post.names
+    for one, other in (
+        (learner.posterior_.graphs, post.graphs),
+        (learner.edge_probabilities_, post.edge_probabilities),
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("unit", [None, "unit"])
+def test_time_series_are_those_of_fit(unit):
+    frame = series(60, 2, within=[(0, 1)], across=[(0, 0)], weight=0.3).assign(unit=["p"] * 25 + ["q"] * 35)
+    frame = frame if unit else frame.drop(columns="unit")
+    learner = clone(dp.StructureLearner(method="exact", lags=1, series=unit)).fit(frame)
+    assert learner.get_params()["lags"] == 1 and learner.get_params()["series"] == unit
+    same_bits(learner, dp.fit(frame, method="exact", lags=1, series=unit))
+    assert list(learner.feature_names_in_) == list(frame.columns)
+    assert list(learner.adjacency_matrix_.index) == ["v0", "v1", "v0[t-1]", "v1[t-1]"]
+    assert ("v0[t-1]", "v0") in learner.causal_graph_.edges
+    held_out = dp.data.as_dataset(frame[:20], lags=1, series=unit)
+    density = dp.metrics.log_predictive_density(learner.posterior_, held_out) / 19
+    assert learner.score(frame[:20]) == pytest.approx(density, rel=1e-12)
+    if unit is None:
+        same_bits(dp.StructureLearner(method="exact", lags=1).fit(frame.to_numpy()),
+                  dp.fit(frame.to_numpy(), method="exact", lags=1))  # fmt: skip
+
+
+def test_series_are_split_by_scikit_learn():
+    frame = series(60, 2, within=[(0, 1)], across=[(0, 0)], weight=0.3)
+    learner = dp.StructureLearner(method="exact", lags=1)
+    search = GridSearchCV(learner, {"prior": ["uniform", "unknown-density"]}, cv=TimeSeriesSplit(2))
+    assert np.isfinite(search.fit(frame).cv_results_["mean_test_score"]).all()
+
+
+def test_conditions_are_those_of_fit():
+    frame = table(30, d=2)
+    learner = dp.StructureLearner(method="exact").set_params(conditions="drug", targets=dp.Targets("hard"))
+    learner = clone(learner).fit(frame)
+    post = dp.fit(frame, method="exact", conditions="drug", targets=dp.Targets("hard"))
+    same_bits(learner, post)
+    pd.testing.assert_frame_equal(learner.posterior_.targets(), post.targets())
+    assert list(learner.edge_probabilities_) == ["v0", "v1"] and learner.n_features_in_ == 3
+    assert np.isfinite(learner.score(frame[::5]))
+    targets = frame.drug.map({"none": "", "A": "v1", "B": "v0"}).tolist()
+    known = dp.StructureLearner(method="exact", conditions="drug").fit(frame, interventions=targets)
+    same_bits(known, dp.fit(frame, method="exact", conditions="drug", interventions=targets))
+
+
+def test_columns_of_series_and_conditions_are_names():
+    frame = table(10, d=2)
+    for data, settings, message in (
+        (frame, {"conditions": frame.drug.tolist()}, "names a column of X: give the name of a column"),
+        (frame[["v0", "v1"]].to_numpy(), {"conditions": "drug"}, "conditions='drug' names a column of X: give a Data"),
+        (frame, {"conditions": "drugs"}, "names the conditions, 'drugs', is unknown"),
+        (frame[["v0", "v1"]], {"lags": 2}, "lags=2: give 1"),
+        (frame, {"series": "drug"}, "no lags: add lags=1"),
+        (frame[["v0", "v1"]], {"targets": "unknown"}, "no conditions: name their column"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dp.StructureLearner(method="exact", **settings).fit(data)
 
 
 @pytest.mark.oracle

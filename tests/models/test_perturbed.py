@@ -1,5 +1,6 @@
 """Targets of conditions: family scores against direct evaluation, sums over targets, and the unchanged mechanism."""
 
+from dataclasses import replace
 from itertools import product
 
 import jax
@@ -8,7 +9,8 @@ import pytest
 from scipy.special import logsumexp
 
 import dagpost as dp
-from dagpost.data.conditions import as_conditions
+from dagpost.data import lagged
+from dagpost.data.conditions import as_conditions, conditions_of_mask
 from dagpost.errors import DataWarning, InputError
 from dagpost.models import Perturbed, as_model
 
@@ -180,3 +182,39 @@ def test_a_table_without_unperturbed_rows_is_said():
     with pytest.warns(DataWarning, match="every row has a condition"):
         dp.exact(data, "bge")
     dp.exact(data, "bge", targets={"observational": "a"})
+
+
+@pytest.mark.parametrize("name", ["bge", "linear", "bdeu", "additive"])
+def test_conditions_that_change_nothing_leave_the_density_of_new_rows(name):
+    """Also where the past is given: past columns are marked as set, and count neither here nor there."""
+    base, data = as_model(name), rows(name)
+    graphs = np.zeros((2, 3, 3), dtype=bool)
+    graphs[1, 0, 1] = graphs[1, 0, 2] = graphs[1, 1, 2] = True
+    known, new = data.rows(slice(0, None, 2)), data.rows(slice(1, None, 2))
+    built = Perturbed(base, dp.Targets(probability=0.0))
+    expected = base.log_predictive_of(graphs, known, new)
+    np.testing.assert_allclose(built.log_predictive_of(graphs, known, new), expected, rtol=1e-9)
+    assert np.ptp(expected) > 1e-3
+    slices = lagged(data.columns(["x0", "x1"]))
+    graphs = np.zeros((2, 4, 4), dtype=bool)
+    graphs[1, 0, 1] = graphs[1, 2, 0] = graphs[1, 3, 1] = True
+    known, new = slices.rows(slice(0, 14)), slices.rows(slice(14, None))
+    marked = new.with_interventions(np.tile([False, False, True, True], (new.observations, 1)))
+    expected = base.log_predictive_of(graphs, known, marked)
+    np.testing.assert_allclose(built.log_predictive_of(graphs, known, marked), expected, rtol=1e-9)
+    assert np.abs(expected - base.log_predictive_of(graphs, known, new)).min() > 1
+
+
+def test_new_rows_of_known_targets_are_those_of_the_condition():
+    """Interventions without conditions are conditions of their own, named after their nodes."""
+    data, built = rows("bge"), Perturbed(as_model("bge"), dp.Targets(probability=0.0))
+    mask = np.zeros(data.values.shape, dtype=bool)
+    mask[12:21, 1] = mask[21:, 2] = True
+    named = dp.Dataset(data.values, intervened=mask, conditions=conditions_of_mask(mask, data.names))
+    graphs = np.zeros((1, 3, 3), dtype=bool)
+    known, new = named.rows(slice(0, None, 2)), named.rows(slice(1, None, 2))
+    unnamed = replace(new, conditions=None)
+    expected = built.log_evidence_of(graphs, built.summarise(known.followed_by(new)))
+    expected -= built.log_evidence_of(graphs, built.summarise(known))
+    np.testing.assert_allclose(built.log_predictive_of(graphs, known, unnamed), expected, rtol=1e-12)
+    assert built.counted(new).all() and not as_model("bge").counted(new).all()

@@ -26,7 +26,7 @@ from dagpost.data.kinds import (
     recode,
 )
 from dagpost.data.names import as_texts, name_problems
-from dagpost.data.slices import PAST, past_columns, pooled_scaling, variables_of
+from dagpost.data.slices import PAST, Series, past_columns, pooled_scaling, variables_of
 from dagpost.data.targets import intervention_mask
 from dagpost.data.values import as_matrix, raise_problems, value_problems
 from dagpost.errors import InputError, printable
@@ -76,7 +76,8 @@ class Dataset:
     missing
         "keep" to accept missing cells, which are NaN in `values`; by default they are an error.
     lags, series
-        1 for a table of two time slices (`dagpost.data.lagged`), and the column that named the series; else 0 and None.
+        1 for a table of two time slices (`dagpost.data.lagged`), and the series of each row if they have names; else 0
+        and None.
     conditions
         Experiment that each row comes from, if there are several; see `as_dataset`.
 
@@ -97,7 +98,7 @@ class Dataset:
     levels: tuple[Levels, ...] = ()
     missing: Literal["error", "keep"] = "error"
     lags: int = 0
-    series: str | None = None
+    series: Series | None = None
     conditions: Conditions | None = None
 
     def __post_init__(self):
@@ -284,10 +285,11 @@ class Dataset:
         selection
             A slice, a boolean mask or indices.
         """
-        conditions = None if self.conditions is None else self.conditions.rows(selection)
+        conditions, series = (None if of is None else of.rows(selection) for of in (self.conditions, self.series))
         return replace(
-            self, values=self.values[selection], intervened=self.intervened[selection], conditions=conditions
-        )
+            self, values=self.values[selection], intervened=self.intervened[selection], conditions=conditions,
+            series=series,
+        )  # fmt: skip
 
     def followed_by(self, other: Dataset) -> Dataset:
         """Return these rows and then those of another data set with the same columns, units and levels."""
@@ -297,7 +299,7 @@ class Dataset:
         if first is None and other.conditions is not None:
             first = Conditions(other.conditions.labels, np.full(self.observations, -1))
         conditions = None if first is None else first.followed_by(other.conditions, other.observations)
-        return replace(self, values=values, intervened=intervened, conditions=conditions)
+        return replace(self, values=values, intervened=intervened, conditions=conditions, series=None)
 
     def columns(self, names: Sequence[str]) -> Dataset:
         """Return the named columns, in that order."""

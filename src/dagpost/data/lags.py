@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset, Scaling
-from dagpost.data.slices import PAST, check_lags, past_columns, rows_before
+from dagpost.data.slices import PAST, check_lags, past_columns, rows_before, series_of
 from dagpost.data.targets import split_column
 from dagpost.errors import InputError, printable
 
@@ -82,7 +82,7 @@ def lagged(
         kinds=data.kinds * 2,
         missing="error" if drop_missing else data.missing,
         lags=lags,
-        series=series,
+        series=None if labels is None else series_of(labels, series).rows(rows),
         conditions=None if data.conditions is None else data.conditions.rows(rows),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,36 @@ from dagpost.errors import InputError, printable
 
 PAST = "[t-1]"
 """Suffix of the columns of the row before: `x[t-1]` is the past of `x`."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Series:
+    """The series of each row.
+
+    Attributes
+    ----------
+    of_row
+        Number of the series of each row, in the order in which they appear.
+    column
+        Column that held their names, if one did.
+    """
+
+    of_row: np.ndarray
+    column: str | None = None
+
+    def rows(self, selection: Any) -> Series:
+        """Return the series of the selected rows."""
+        return Series(self.of_row[selection], self.column)
+
+
+def series_of(labels: Sequence[Any], column: str | None = None) -> Series:
+    """Return the series of each row from their names.
+
+    >>> series_of(["b", "a", "b"]).of_row.tolist()
+    [0, 1, 0]
+    """
+    number = {label: k for k, label in enumerate(dict.fromkeys(labels))}
+    return Series(np.array([number[label] for label in labels], dtype=np.int64), column)
 
 
 def past_columns(names: Sequence[str]) -> np.ndarray:

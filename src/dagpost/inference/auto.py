@@ -32,7 +32,7 @@ from dagpost.inference.integration import additive_start, integrated, refine_num
 from dagpost.inference.mcmc.augmented import Augmented, augment
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.inference.method import Method, Problem
-from dagpost.models import Model, Perturbed
+from dagpost.models import Model
 from dagpost.models.integrated import LARGEST_ERROR, evidence_verdict
 from dagpost.posterior import Posterior, posterior_of_cells, posterior_of_draws
 from dagpost.posterior.records import ChainDiagnostics, ImputedCells, RunRecord, Sampling, Verdict
@@ -51,7 +51,7 @@ EXACT_UP_TO = 14
 EXACT_SLOW_UP_TO = 10
 """The same for a model whose families take milliseconds, because their evidence has no compiled table."""
 MOST_FAMILIES = 1 << 25
-"""The same where targets are summed out: most families, times sets of conditions, which take about half a minute."""
+"""Most families of all nodes, times the terms of each (sets of conditions), which take about half a minute."""
 EXACT_NUMERICAL_UP_TO = 6
 """The same where evidence is integrated numerically."""
 TIME_LIMIT = 120.0
@@ -328,9 +328,8 @@ class Auto(Method):
         model, prior, d = problem.model, problem.prior, problem.data.nodes
         of_chains = (self.start, self.precision, self.effort(), self.dibs.changes(), problem.every)
         most = EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO
-        if isinstance(model, Perturbed):  # a family takes as many microseconds as there are sets of conditions
-            sets = len(model.targets.sets(problem.data).members)
-            most = EXACT_UP_TO if sets * d << (d - 1) <= MOST_FAMILIES else 0
+        if model.family_terms(problem.data) * d << (d - 1) > MOST_FAMILIES:  # about a microsecond each
+            most = 0
         return bool(
             d <= (most if model.has_evidence else EXACT_NUMERICAL_UP_TO)
             and prior.components(d)

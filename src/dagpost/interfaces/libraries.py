@@ -48,6 +48,11 @@ class StructureLearner(BaseEstimator):
         Prior knowledge of the graph, as in `dagpost.fit`.
     kinds
         Kinds of columns, as in `dagpost.fit`.
+    lags, series
+        1 if rows are in the order of time, and the name of the column that says which series a row belongs to. Split
+        such rows with `TimeSeriesSplit`, or by series with `GroupKFold`: rows that do not follow each other are joined.
+    conditions, targets
+        Name of the column that says which experiment a row comes from, and what is known of those, as in `dagpost.fit`.
     options
         Further keyword arguments of `dagpost.fit` for the method.
 
@@ -56,7 +61,7 @@ class StructureLearner(BaseEstimator):
     posterior_ : Posterior
         The posterior.
     edge_probabilities_ : pandas.DataFrame
-        Probability of the edge i -> j in row i, column j.
+        Probability of the edge i -> j in row i, column j. With lags there are past columns, such as "x[t-1]".
     causal_graph_ : networkx.DiGraph
         DAG of the edges more probable than not, added from the most probable down unless one closes a cycle. Edges
         carry a `probability`.
@@ -90,6 +95,10 @@ class StructureLearner(BaseEstimator):
         seed: int = 0,
         knowledge: Any = None,
         kinds: Any = None,
+        lags: int | None = None,
+        series: str | None = None,
+        conditions: str | None = None,
+        targets: Any = None,
         options: dict[str, Any] | None = None,
     ):
         self.model = model
@@ -103,6 +112,10 @@ class StructureLearner(BaseEstimator):
         self.seed = seed
         self.knowledge = knowledge
         self.kinds = kinds
+        self.lags = lags
+        self.series = series
+        self.conditions = conditions
+        self.targets = targets
         self.options = options
 
     def fit(self, X: Any, y: Any = None, interventions: Any = None) -> StructureLearner:
@@ -111,11 +124,13 @@ class StructureLearner(BaseEstimator):
         Parameters
         ----------
         X
-            Table with a row for each observation and a column for each node.
+            Table with a row for each observation and a column for each node, besides those that name series and
+            conditions.
         y
             Ignored; scikit-learn passes it.
         interventions
-            Boolean mask of the shape of `X`: True where a value was set by an intervention, not observed.
+            Boolean mask with an entry for each row and node: True where a value was set by an intervention, not
+            observed. Names of the nodes row by row will do.
 
         Returns
         -------
@@ -126,7 +141,6 @@ class StructureLearner(BaseEstimator):
         assumptions = assume(
             data, self.model, self.prior, self.method, noise=self.noise, standardise=self.standardise
         )  # fmt: skip
-        knowledge = {} if self.knowledge is None else {"knowledge": self.knowledge}
         self.posterior_ = fit(
             assumptions.data,
             assumptions.model,
@@ -136,8 +150,7 @@ class StructureLearner(BaseEstimator):
             draws=self.draws,
             steps=self.steps,
             seed=self.seed,
-            **knowledge,
-            **(self.options or {}),
+            **{"knowledge": self.knowledge, "targets": self.targets, **(self.options or {})},
         ).with_record(assumptions=dict(assumptions.messages))
         self.edge_probabilities_ = self.posterior_.edge_probabilities
         self.causal_graph_ = consensus_dag(self.posterior_)
@@ -166,7 +179,8 @@ class StructureLearner(BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log density of held-out rows under the posterior predictive distribution.
 
-        It is in the units of `X`, so that models can be compared, by `GridSearchCV` for instance.
+        It is in the units of `X`, so that models can be compared, by `GridSearchCV` for instance. With lags, rows are
+        predicted from the row before them.
 
         Parameters
         ----------
@@ -187,15 +201,20 @@ class StructureLearner(BaseEstimator):
     def _dataset(self, X: Any, interventions: Any = None, **checks: Any) -> Dataset:
         """Return the table, checked by scikit-learn; one with categories by dagpost alone."""
         table: Any = X
+        roles: dict[str, Any] = {"series": self.series, "conditions": self.conditions}
+        for role, column in roles.items():
+            if column is not None and not (isinstance(X, pd.DataFrame) and isinstance(column, str)):
+                what = "give a DataFrame" if isinstance(column, str) else "give the name of a column"
+                raise InputError(f"{role}={column!r:.40} names a column of X: {what}")
+        named = any(column is not None for column in roles.values())
         if isinstance(X, pd.DataFrame) and (
-            self.kinds is not None or len(X.select_dtypes(["number", "bool"]).T) < len(X.T)
+            named or self.kinds is not None or len(X.select_dtypes(["number", "bool"]).T) < len(X.T)
         ):
             validate_data(self, table, skip_check_array=True, reset=checks.get("reset", True))
-            return as_dataset(X, interventions=interventions, kinds=self.kinds)
+            return as_dataset(X, interventions=interventions, kinds=self.kinds, lags=self.lags, **roles)
         names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
         values = validate_data(self, table, dtype=np.float64, **checks)
-        data = Dataset(values, names, interventions)
-        return data if self.kinds is None else data.with_kinds(self.kinds)
+        return as_dataset(Dataset(values, names, interventions), kinds=self.kinds, lags=self.lags)
 
 
 def consensus_dag(post: Posterior) -> nx.DiGraph:

@@ -148,12 +148,12 @@ class Additive(Model):
         shift, scale = (np.stack(each) for each in zip(*units))
         return self._summarise(data, shift, scale)
 
-    def summarise_in_one_unit(self, data: Dataset) -> tuple[Statistics, np.ndarray]:
-        """Return statistics with all groups of rows in the units of all rows, and the scale of each column.
+    def summarise_in_one_unit(self, data: Dataset, known: int | None = None) -> tuple[Statistics, np.ndarray]:
+        """Return statistics with all groups in one unit, that of the first `known` rows or of all, and its scale.
 
         The density is that of the scaled columns: `-log(scale)` for each row is not in it.
         """
-        shift, scale = _mean_and_scale(data.values)
+        shift, scale = _mean_and_scale(data.values[:known])
         groups = len(data.regimes[0])
         out = self._summarise(data, np.tile(shift, (groups, 1)), np.tile(scale, (groups, 1)))
         table = out.shared.table._replace(by_node=np.zeros(data.nodes))

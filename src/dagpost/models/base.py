@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -34,7 +33,9 @@ from dagpost.models.completion import Completion
 from dagpost.models.conjugate import ConjugateTable, all_families, family_evidence
 from dagpost.models.counts import CountTable
 from dagpost.models.family_evidence import FamilyEvidence
+from dagpost.models.likelihood import likelihoods_of
 from dagpost.models.numerical import LaplaceEvidence
+from dagpost.models.set_evidence import SetTable
 from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
 from dagpost.typing import Graph, Graphs, Key, Nodes, Rows, Scalar, SoftColumn, SoftGraph, Theta
 
@@ -81,6 +82,10 @@ class Model(abc.ABC):
         """
         raise_problems(kind_problems(data, self.name, missing=type(self).completion is not Model.completion))
         return data
+
+    def counted(self, data: Dataset) -> Bool[np.ndarray, "n d"]:
+        """Return the cells that the evidence is a density of: those that no intervention set."""
+        return ~data.intervened
 
     def check(self, data: Dataset) -> None:  # noqa: B027 (optional for a model)
         """Warn of data that this model cannot describe; called before inference."""
@@ -189,15 +194,7 @@ class Model(abc.ABC):
         stats = self.summarise(data)
         if jax.tree.leaves(theta) == [] and self.has_evidence:
             return self.log_evidence_of(graphs, stats)
-
-        # pad to a power of two by repeating the last graph, so that few shapes are compiled
-        fill = (1 << (len(graphs) - 1).bit_length()) - len(graphs)
-        filled = jax.tree.map(
-            lambda leaf: np.concatenate([leaf, np.repeat(np.asarray(leaf)[-1:], fill, axis=0)]),
-            (np.asarray(graphs, dtype=float), theta),
-        )
-        with jax.enable_x64(True):
-            return np.asarray(_log_likelihoods(self, *filled, stats))[: len(graphs)]
+        return likelihoods_of(self, graphs, theta, stats)
 
     # ---- closed-form evidence ----------------------------------------------------------------------
 
@@ -208,6 +205,14 @@ class Model(abc.ABC):
     def count_table(self, stats: Statistics) -> CountTable | None:
         """Return the table for the compiled evidence of categorical families; None if the model has none."""
         return None
+
+    def compiled_tables(self, stats: Statistics) -> tuple[ConjugateTable | None, CountTable | None, SetTable | None]:
+        """Return both tables, and that of the sets of conditions that the evidence is a sum over, if it is one."""
+        return self.evidence_table(stats), self.count_table(stats), None
+
+    def family_terms(self, data: Dataset) -> int:
+        """Return of how many terms the evidence of a family is a sum, and so how much longer it takes."""
+        return 1
 
     @property
     def has_compiled_evidence(self) -> bool:
@@ -313,6 +318,11 @@ class Model(abc.ABC):
         """Return the posterior moments of the linear weights of node j given its parents; None without closed form."""
         return None
 
+    @property
+    def has_weight_moments(self) -> bool:
+        """Whether the model implements `weight_moments`."""
+        return type(self).weight_moments is not Model.weight_moments
+
     # ---- simulation --------------------------------------------------------------------------------
 
     def sample_theta(self, key: Key, d: int) -> Theta:
@@ -385,15 +395,3 @@ class Model(abc.ABC):
         mask = np.zeros((rows, d), dtype=np.bool_)
         mask[:, list(clamped)] = True
         return Dataset(values, intervened=mask)
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model, graphs: Float[Array, "m d d"], theta: Theta, stats: Statistics) -> Any:
-    """Return the log likelihood of each graph."""
-
-    def one(pair):
-        graph, theta = pair
-        return jnp.sum(model.by_node(model.log_conditional, graph, theta, stats))
-
-    # in chunks, because a model whose statistics are the rows needs memory for them once per graph
-    return jax.lax.map(one, (graphs, theta), batch_size=64)

@@ -18,7 +18,7 @@ need to know nothing of targets, which never have to be sampled; their probabili
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -28,7 +28,9 @@ from scipy.special import log_softmax, logsumexp
 
 from dagpost._util.numerics import generator
 from dagpost.data import Dataset
+from dagpost.data.conditions import conditions_of_mask
 from dagpost.data.missing import missing_problems
+from dagpost.data.slices import past_columns
 from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
 from dagpost.models.additive import Additive
@@ -126,8 +128,16 @@ class Perturbed(Model):
 
     # ---- the score
 
+    def counted(self, data: Dataset) -> Bool[np.ndarray, "n d"]:
+        """Return the cells that the evidence is a density of: all, since a changed mechanism has a density as well."""
+        return np.ones(data.values.shape, np.bool_)
+
     def summarise(self, data: Dataset) -> Statistics:
         """Return the statistics; those of rows without conditions are the model's own, of one set without members."""
+        return self._summarise(data)
+
+    def _summarise(self, data: Dataset, known: int | None = None) -> Statistics:
+        """Return the statistics, in units of the first `known` rows where the model has units of its own."""
         data = self.base.accept(data)
         node, d = NodeIndex(np.arange(data.nodes)), data.nodes
         levels = np.array([max(len(levels), 1) for levels in data.levels], np.int64)
@@ -142,7 +152,7 @@ class Perturbed(Model):
         log_unit = np.zeros(d)
         if isinstance(self.base, Additive):
             # all groups in the units of all rows, so that splitting rows does not change the prior
-            of_model, scale = self.base.summarise_in_one_unit(grouped)
+            of_model, scale = self.base.summarise_in_one_unit(grouped, known)
             log_unit = -data.observations * np.log(scale)
         else:
             of_model = self.base.summarise(grouped)
@@ -165,9 +175,16 @@ class Perturbed(Model):
             plain_table(sets),
         )
 
+    def family_terms(self, data: Dataset) -> int:
+        return len(self.targets.sets(data).members)
+
     @property
     def has_compiled_evidence(self) -> bool:
         return True
+
+    @property
+    def has_weight_moments(self) -> bool:
+        return self.base.has_weight_moments
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
         return float(self.log_evidences(np.array([j]), _indicator(parents, stats), stats)[0])
@@ -184,6 +201,22 @@ class Perturbed(Model):
             # log sum_T p_j(T) Z_j(P, T)
             out[some] = logsumexp(self.set_terms(nodes[some], parents[some], stats), axis=1)
         return out + np.asarray(shared.log_unit)[nodes]
+
+    def log_predictive_of(self, graphs: Graphs, known: Dataset, new: Dataset) -> Float[np.ndarray, " m"]:
+        """Return `log p(new rows | known rows, G)`, with parameters and targets integrated out.
+
+        Cells of past columns that are marked as set do not count, as everywhere; known targets are in the present.
+        """
+        past = past_columns(new.names) & bool(new.lags)
+        given = np.flatnonzero(past & new.intervened.any(axis=0))
+        new = new.with_interventions(new.intervened & ~past)
+        if new.conditions is None and new.intervened.any():
+            new = replace(new, conditions=conditions_of_mask(new.intervened, new.names))
+        both = known.followed_by(new)
+        before, after = (self._summarise(part, known.observations) for part in (known, both))
+        rootless = np.zeros((len(given), new.nodes), np.bool_)
+        roots = self.log_evidences(given, rootless, after) - self.log_evidences(given, rootless, before)
+        return self.log_evidence_of(graphs, after) - self.log_evidence_of(graphs, before) - roots.sum()
 
     def target_probabilities(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics

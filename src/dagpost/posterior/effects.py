@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import descendants
-from dagpost.models import BDeu, Model, Perturbed
+from dagpost.models import Model
 from dagpost.posterior.features import weighted_mean
 from dagpost.posterior.interventions import (
     effect_moments,
@@ -234,7 +234,6 @@ def effect_of(
 def tables_of(post: GraphSample, member: np.ndarray, rng: np.random.Generator | None) -> LevelTables:
     """Return the tables of these graphs: drawn anew, their means without random numbers, or where cells of the data are
     missing those that were drawn with each graph."""
-    assert isinstance(post.model, BDeu | Perturbed)
     if can_draw(post):
         assert post.data is not None
         return level_tables(post.model, post.model.summarise(post.data), rng)
@@ -264,8 +263,7 @@ def check_level(level: float) -> None:
 
 def has_closed_moments(post: GraphSample) -> bool:
     """Return whether moments given a graph have a closed form and the data to compute it."""
-    model = post.model.base if isinstance(post.model, Perturbed) else post.model
-    return can_draw(post) and type(model).weight_moments is not Model.weight_moments
+    return can_draw(post) and post.model.has_weight_moments
 
 
 def check_units(units: Units) -> None:

@@ -280,7 +280,8 @@ class Posterior(GraphSample):
 
     def probability_table(self, node: str | int, graph: Graph | None = None) -> pd.DataFrame:
         """The table of a node in a categorical network: its posterior mean given a graph, `consensus_graph()` by
-        default. A row for each combination of the parents' levels, a column for each level of the node.
+        default. A row for each combination of the parents' levels, a column for each level of the node. Where cells of
+        the data are missing it is the mean over the completed tables drawn with all graphs, not with this one alone.
 
         >>> import dagpost as dp
         >>> sim = dp.simulate("bdeu", nodes=3, observations=200, seed=1)

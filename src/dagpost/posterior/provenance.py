@@ -21,7 +21,7 @@ def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Samp
         kinds=list(data.kinds) if categorical else None,
         levels=[list(levels) for levels in data.levels] if categorical else None,
         lags=data.lags or None,
-        series=data.series,
+        series=None if data.series is None else data.series.column,
         missing={n: int(c) for n, c in zip(data.names, data.is_missing.sum(axis=0)) if c} or None,
         conditions=None if data.conditions is None else data.conditions.column,
         rows=data.observations,
@@ -55,14 +55,19 @@ def aligned(data: Dataset, post: GraphSample) -> Dataset:
     return data.columns(names).with_levels(post.levels)
 
 
+def in_time(data: Any, post: GraphSample) -> dict[str, Any]:
+    """The options that put a table in slices as that of the fit was; none for one that has its past, or needs none."""
+    source = post.record.provenance
+    return {"lags": source.lags, "series": source.series} if source.lags and not getattr(data, "lags", 0) else {}
+
+
 def with_data(post: Sample, data: Any, interventions: Any = None, conditions: Any = None) -> Sample:
     """The posterior with its data at hand again, once it is clear that they are the ones it was fitted to."""
     source = post.record.provenance
-    in_time = {"lags": source.lags, "series": source.series} if source.lags and not getattr(data, "lags", 0) else {}
     if conditions is None and getattr(data, "conditions", None) is None:
         conditions = source.conditions
     keep: dict[str, Any] = {"missing": "keep"} if source.missing else {}
-    table = as_dataset(data, interventions=interventions, conditions=conditions, **keep, **in_time)
+    table = as_dataset(data, interventions=interventions, conditions=conditions, **keep, **in_time(data, post))
     table = replace(aligned(table, post), names=post.names)
     if isinstance(post.model, Perturbed):
         table = perturbed(post.model.base, post.model.targets, table)[1]

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 
 from dagpost.errors import InputError, nearest, printable
 from dagpost.graphs import descendants
-from dagpost.models import BDeu, BdeuTheta, Perturbed, Statistics
+from dagpost.models import BdeuTheta, Statistics
 from dagpost.posterior.imputed import completed_data
 from dagpost.posterior.sample import GraphSample, group_equal
 from dagpost.typing import Graph, Graphs, Nodes
@@ -75,13 +75,14 @@ def contrast_text(post: GraphSample, i: int, j: int, levels: LevelContrast) -> s
 
 def mean_table(post: GraphSample, j: int, graph: Graph) -> pd.DataFrame:
     """Return the posterior mean of a node's table given a graph; see `Posterior.probability_table`."""
-    if not (isinstance(post.model, BDeu | Perturbed) and post.model.categorical):
-        raise InputError(f"the model {post.model.name!r} has no tables of probabilities: they are those of 'bdeu'")
+    model: Any = post.model
+    if not (model.categorical and hasattr(model, "cells")):
+        raise InputError(f"the model {model.name!r} has no tables of probabilities: they are those of 'bdeu'")
     if post.data is None:
         raise InputError("tables of probabilities need the data: call with_data(data) on the posterior first")
     parents = np.flatnonzero(np.asarray(graph)[:, j])
     tables = completed_data(post, MOST_COMPLETED) if post.data.is_missing.any() else [post.data]
-    every = [post.model.cells(j, parents, post.model.summarise(table)) for table in tables]
+    every = [model.cells(j, parents, model.summarise(table)) for table in tables]
     mean = np.mean([cells / cells.sum(axis=1, keepdims=True) for cells in every], axis=0)
     rows = pd.RangeIndex(1)
     if len(parents):
@@ -99,8 +100,8 @@ class LevelTables(NamedTuple):
     averaged: bool = False  # whether it is one for all
 
 
-def level_tables(model: BDeu | Perturbed, stats: Statistics, rng: np.random.Generator | None) -> LevelTables:
-    """Return tables drawn from their posterior, or their means without random numbers."""
+def level_tables(model: Any, stats: Statistics, rng: np.random.Generator | None) -> LevelTables:
+    """Return tables of a categorical model drawn from their posterior, or their means without random numbers."""
 
     def of(node: int, parents: Nodes, members: np.ndarray) -> np.ndarray:
         if rng is not None:

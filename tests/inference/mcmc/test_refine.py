@@ -95,4 +95,4 @@ def test_chains_that_are_not_settled_go_on_for_longer(good_enough, times, monkey
     sim = dp.simulate("bge", nodes=4, observations=50, seed=2, interventional_sets=0)
     post = dp.fit(sim.train, "bge", method="auto", precision=1e-9, progress=False)
     assert post.info["moves"] == pytest.approx(times * 2_000_000, rel=0.3)
-    assert Effort(max_moves=10).allowed(4, settled=False) == 10
+    assert Effort(max_moves=10).allowed(4, None) == 10

@@ -32,7 +32,7 @@ from dagpost._util.numerics import generator
 from dagpost._util.progress import progress_bar
 from dagpost.inference.checkpoints.checkpoint import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
-from dagpost.inference.mcmc.diagnostics import Convergence, diagnose, edge_errors
+from dagpost.inference.mcmc.diagnostics import Convergence, diagnose
 from dagpost.inference.mcmc.ensembles import (
     Ensemble,
     Recipe,
@@ -44,7 +44,7 @@ from dagpost.inference.mcmc.ensembles import (
     start,
 )
 from dagpost.inference.mcmc.ladder import LARGE, standard_recipe
-from dagpost.inference.mcmc.refine import BATCHES, SETTLED, ChainSnapshot, Effort, figures, moves_of
+from dagpost.inference.mcmc.refine import BATCHES, ChainSnapshot, Effort, figures, merged_batches, moves_of
 from dagpost.inference.mcmc.scoring import ScoreInPython, Scoring, scorer_for
 from dagpost.models import Model
 from dagpost.models.completion import Completion
@@ -239,8 +239,7 @@ def augment(
             while len(block.frequencies) < batches and sweeper.batch(chains, block, clock):
                 section.reached(partial(_state, *_frozen(chains, block, before, batches, clock, sweeper)))
                 moves = moves_of([chain.ensemble for chain in chains])
-                settled = diagnostics is None or (diagnostics.trusted and diagnostics.error <= SETTLED)
-                used = max(effort.share(d, settled, moves, clock.seconds, clock.limit), moves / expected)
+                used = max(effort.share(d, diagnostics, moves, clock.seconds, clock.limit), moves / expected)
                 advance_bar(max(min(used, 1.0) - shown, 0.0))
                 shown = max(min(used, 1.0), shown)
                 if callback is not None:
@@ -251,12 +250,10 @@ def augment(
                 break
             diagnostics = block.diagnostics()
             moves = moves_of([chain.ensemble for chain in chains])
-            enough = diagnostics.trusted and diagnostics.error <= effort.precision
-            settled = diagnostics.trusted and diagnostics.error <= SETTLED
-            expected = effort.needed(moves, diagnostics)
-            if enough or moves >= effort.allowed(d, settled):
+            enough, expected = effort.enough(diagnostics), effort.needed(moves, diagnostics)
+            if enough or moves >= effort.allowed(d, diagnostics):
                 break
-            lacking = int(np.ceil(batches * (1.1 * (diagnostics.error / effort.precision) ** 2 - 1)))
+            lacking = effort.lacking(batches, diagnostics)
             if diagnostics.trusted and lacking < batches:
                 batches += max(lacking, 1)
                 continue
@@ -267,14 +264,8 @@ def augment(
     flat = [draw for kept in block.kept for draw in kept[:fewest]]
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
     ensembles = [chain.ensemble for chain in chains]
-    measured = {
-        **figures(ensembles, np.ones(1)),
-        "rounds": len(block.frequencies) * block.sweeps,
-        "moves": moves_of(ensembles),
-        "seconds": clock.seconds - began,
-        "ended_by": "diagnostics" if enough else "limit",
-        "edge_errors": np.nan_to_num(edge_errors(block.stacked), nan=0.5).round(6).tolist(),
-    }
+    seconds = clock.seconds - began
+    measured = figures(ensembles, np.ones(1), block.stacked, block.sweeps, moves_of(ensembles), seconds, enough)
     return Augmented(
         np.stack([flat[m].graph for m in chosen]),
         completion.stack([flat[m].theta for m in chosen]),
@@ -290,8 +281,7 @@ def _usable(before: Block | None, block: Block) -> Block:
     """Return the block to use if the clock expired within `block`: itself if half of it is done, else both joined."""
     if before is None or len(block.frequencies) >= BATCHES // 2:
         return block
-    size = max(1, round(block.sweeps / before.sweeps))
-    merged = [np.mean(before.frequencies[k * size : (k + 1) * size], axis=0) for k in range(BATCHES // size)]
+    merged = [*merged_batches(before.stacked, block.sweeps / before.sweeps).swapaxes(0, 1)]
     ratio = max(1, round(block.thin / before.thin))
     new = block.kept or [[] for _ in before.kept]
     kept = [old[::ratio] + own for old, own in zip(before.kept, new)]

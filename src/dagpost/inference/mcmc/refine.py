@@ -75,11 +75,13 @@ class Effort:
             whole_number("max_moves", self.max_moves, least=1)
         whole_number("ensembles", self.ensembles, least=2)
 
-    def allowed(self, d: int, settled: bool) -> float:
+    def allowed(self, d: int, diagnostics: Convergence | None) -> float:
         """Return the limit on moves: 300 million with 20 nodes and 1.9 billion with 50, if the chains are settled."""
         if self.max_moves is not None:
             return self.max_moves
         usual = max(MOVES_PER_NODE * d, min(MOVES_PER_PAIR * d**2, MOST_FOR_PAIRS))
+        # chains count as settled until a block shows otherwise
+        settled = diagnostics is None or (diagnostics.trusted and diagnostics.error <= SETTLED)
         return usual if settled else PATIENCE * usual
 
     def needed(self, moves: float, diagnostics: Convergence | None) -> float:
@@ -89,9 +91,19 @@ class Effort:
             return np.inf
         return moves * max(1.0, diagnostics.error / self.precision) ** 2
 
-    def share(self, d: int, settled: bool, moves: float, seconds: float, limit: float | None) -> float:
+    def enough(self, diagnostics: Convergence) -> bool:
+        """Return whether the chains agree to the precision."""
+        return diagnostics.trusted and diagnostics.error <= self.precision
+
+    def lacking(self, batches: int, diagnostics: Convergence) -> int:
+        """Return the batches that a block of so many lacks; its standard error may come out larger than expected."""
+        return int(np.ceil(batches * (1.1 * (diagnostics.error / self.precision) ** 2 - 1)))
+
+    def share(
+        self, d: int, diagnostics: Convergence | None, moves: float, seconds: float, limit: float | None
+    ) -> float:
         """Return the share of the allowed moves or seconds that is used; 1 is all."""
-        by_moves = moves / self.allowed(d, settled)
+        by_moves = moves / self.allowed(d, diagnostics)
         return by_moves if limit is None else max(by_moves, seconds / limit)
 
 
@@ -128,13 +140,12 @@ def refine(
     hottest = hottest_level(d, rows)
     made = 0  # moves in earlier blocks
     diagnostics: Convergence | None = None
-    settled = True  # assumed until a block shows otherwise
     expected = np.inf  # moves, by the standard errors so far
     with progress_bar("refining", 1.0, progress) as advance_bar:
         shown = 0.0
 
         def share(moves: float, seconds: float) -> float:
-            return effort.share(d, settled, moves, seconds, limit)
+            return effort.share(d, diagnostics, moves, seconds, limit)
 
         def update_bar() -> None:
             nonlocal shown
@@ -184,15 +195,13 @@ def refine(
                 diagnostics, enough = block_diagnostics(block, rounds), False
                 break
             diagnostics = block_diagnostics(block, rounds)
-            enough = diagnostics.trusted and diagnostics.error <= effort.precision
-            settled = diagnostics.trusted and diagnostics.error <= SETTLED
+            enough = effort.enough(diagnostics)
             left = 1 - share(made + own, now)
             batches_left = int(left / share(own / batches, (now - since) / max(anew, 1)))
             # a clock can end a block anywhere, so a block that does not fit may be begun
-            by_clock = limit is not None and now / limit > (made + own) / effort.allowed(d, settled)
+            by_clock = limit is not None and now / limit > (made + own) / effort.allowed(d, diagnostics)
             expected = effort.needed(made + own, diagnostics)
-            # batches that the last block lacks; its standard error may come out a little larger than expected
-            lacking = int(np.ceil(batches * (1.1 * (diagnostics.error / effort.precision) ** 2 - 1)))
+            lacking = effort.lacking(batches, diagnostics)
             if enough or batches_left < (1 if diagnostics.trusted or by_clock else batches):
                 break
             if diagnostics.trusted and min(batches_left / 4, lacking) < batches:
@@ -204,14 +213,7 @@ def refine(
     flat = block.graphs.reshape(-1, d, d)  # grouped by ensemble, each in order of time
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
     ensemble = chosen // block.graphs.shape[1]
-    measured = {
-        **figures(ensembles, heats),
-        "rounds": batches_of(block) * rounds,
-        "moves": made + own,
-        "seconds": clock.seconds - began,
-        "ended_by": "diagnostics" if enough else "limit",
-        "edge_errors": np.nan_to_num(edge_errors(block.frequencies), nan=0.5).round(6).tolist(),
-    }
+    measured = figures(ensembles, heats, block.frequencies, rounds, made + own, clock.seconds - began, enough)
     lengths = np.bincount(ensemble, minlength=len(ensembles)).tolist()
     marginals = with_rare_edges(block.frequencies.mean(axis=(0, 1)), flat, scoring.scorer)
     return Refined(flat[chosen], marginals, diagnostics, measured, lengths)
@@ -289,10 +291,15 @@ def usable_block(before: tuple[Block, int] | None, block: Block, rounds: int) ->
     if before is None or batches_of(block) >= BATCHES // 2:
         return block
     earlier, its_rounds = before
-    size = max(1, round(rounds / its_rounds))
-    count = batches_of(earlier) // size
-    grouped = np.stack([earlier.frequencies[:, k * size : (k + 1) * size].mean(axis=1) for k in range(count)], axis=1)
+    grouped = merged_batches(earlier.frequencies, rounds / its_rounds)
     return join_blocks([earlier._replace(frequencies=grouped), block])
+
+
+def merged_batches(frequencies: Float[np.ndarray, "e b d d"], ratio: float) -> Float[np.ndarray, "e c d d"]:
+    """Return the edge frequencies of batches that are about `ratio` times as long."""
+    size = max(1, round(ratio))
+    count = frequencies.shape[1] // size
+    return np.stack([frequencies[:, k * size : (k + 1) * size].mean(axis=1) for k in range(count)], axis=1)
 
 
 def batches_of(block: Block | None) -> int:
@@ -320,8 +327,12 @@ def moves_of(ensembles: list[Ensemble]) -> int:
     return int(sum(e.tried.sum() for e in ensembles))
 
 
-def figures(ensembles: list[Ensemble], heats: np.ndarray) -> dict[str, Any]:
-    """Return the acceptance rates of each kind of move at level 0 and of exchanges along the ladder, for `info`."""
+def figures(
+    ensembles: list[Ensemble], heats: np.ndarray, frequencies: Float[np.ndarray, "e b d d"], rounds: int, moves: int,
+    seconds: float, enough: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Return what was measured, for `info`: acceptance rates of each kind of move at level 0 and of exchanges along the
+    ladder, what the run took and why it ended, and standard errors of edges from batches of `rounds` rounds."""
     tried, accepted = (np.sum([getattr(e, name)[0] for e in ensembles], axis=0) for name in ("tried", "accepted"))
     exchanged, attempts = (np.sum([getattr(e, f"swaps_{n}") for e in ensembles], axis=0) for n in ("accepted", "tried"))
     swaps = exchanged / np.maximum(attempts, 1)
@@ -330,4 +341,9 @@ def figures(ensembles: list[Ensemble], heats: np.ndarray) -> dict[str, Any]:
         "swap_rates": swaps.round(3).tolist(),
         "heats": heats.round(4).tolist(),
         "ensembles": len(ensembles),
+        "rounds": frequencies.shape[1] * rounds,
+        "moves": moves,
+        "seconds": seconds,
+        "ended_by": "diagnostics" if enough else "limit",
+        "edge_errors": np.nan_to_num(edge_errors(frequencies), nan=0.5).round(6).tolist(),
     }

@@ -26,7 +26,7 @@ from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
 from dagpost.errors import InputError
 from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
-from dagpost.models import Model, Perturbed, Statistics
+from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, FamilyScratch, evidence_with, family_scratch, no_table
 from dagpost.models.counts import CountScratch, CountTable, count_evidence, count_scratch, no_counts
 from dagpost.models.family_table import listed_evidence
@@ -259,9 +259,7 @@ def scorer_for(model: Model, prior: GraphPrior, stats: Statistics, d: int) -> Sc
             f"the prior {prior.name!r} does not decompose by column, which MCMC over graphs needs: use 'dibs'"
         )
     first = mixture[0].prior  # the one that families are scored with
-    table, counts, columns, sets = model.evidence_table(stats), model.count_table(stats), first.column_table(d), None
-    if isinstance(model, Perturbed):
-        table, counts, sets = model.compiled_tables(stats)
+    (table, counts, sets), columns = model.compiled_tables(stats), first.column_table(d)
     listed = model.table if isinstance(model, Integrated) else None
     compiled = (columns is not None and (table is not None or counts is not None)) or listed is not None
     if columns is None:

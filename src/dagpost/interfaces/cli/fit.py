@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dagpost._util.files import TABLE_KINDS, existing_file
 from dagpost.errors import InputError, printable
 from dagpost.interfaces.cli import options as o
-from dagpost.interfaces.cli.options import columns_text, parse_kinds, parse_settings, parse_targets, prepare, read_data
+from dagpost.interfaces.cli.options import parse_settings, prepare
 from dagpost.interfaces.cli.output import (
     CHECKPOINT,
     PAGE,
@@ -34,6 +33,7 @@ from dagpost.interfaces.cli.output import (
     write,
 )
 from dagpost.interfaces.cli.resuming import checkpoint_arguments, is_unfinished, resume_command, resume_hint
+from dagpost.interfaces.cli.tables import TableOptions, columns_text, takes_table
 
 if TYPE_CHECKING:
     from dagpost.inference.defaults import Assumptions
@@ -55,10 +55,8 @@ class FitOptions:
         As in `dagpost.inference.defaults.assume`.
     raw_units
         Whether to keep the units of the columns.
-    interventions
-        Column or file that names the nodes intervened on.
     reading
-        Options of `dagpost.read_table`.
+        How to read the table.
     settings
         Values of `--set`, as "NAME=VALUE".
     seed
@@ -81,8 +79,7 @@ class FitOptions:
     method: str | None
     noise: float | None
     raw_units: bool | None
-    interventions: str | None
-    reading: dict[str, Any]
+    reading: TableOptions
     settings: list[str] | None
     seed: int
     out: str
@@ -102,16 +99,13 @@ def run_fit(options: FitOptions) -> None:
     settings = parse_settings(options.settings)
     if options.watch and options.quiet:
         raise InputError("--watch and --quiet contradict each other: leave one of them out")
-    existing_file(options.table, "table", TABLE_KINDS)  # said before the libraries load
     prepare(options.accelerator)
     from dagpost.inference.defaults import assume
     from dagpost.inference.fit import METHODS, fit
     from dagpost.inference.history import History
 
-    reading = options.reading | {"kinds": parse_kinds(*options.reading["kinds"])}
-    if (options.method or "auto") in METHODS and METHODS[options.method or "auto"].kind.takes_missing:
-        reading["missing"] = reading["missing"] or "keep"
-    data = read_data(options.table, options.interventions, reading, options.quiet)
+    method = METHODS.get(options.method or "auto")
+    data = options.reading.read(options.table, options.quiet, "keep" if method and method.kind.takes_missing else None)
     assumptions = assume(
         data,
         options.model,
@@ -155,7 +149,8 @@ def run_fit(options: FitOptions) -> None:
         seconds = time.perf_counter() - began
         post = post.with_record(assumptions={**post.record.assumptions, **assumptions.messages})
         summary = summarise(post, Path(options.table).name, assumptions, options.seed, seconds)
-        summary["source"] = {"table": str(Path(options.table).absolute()), "interventions": options.interventions}
+        source = {"table": str(Path(options.table).absolute()), "interventions": options.reading.interventions}
+        summary["source"] = source
         if len(history):
             summary["evolution"] = history.summary(post.names)
         text = summary_text(summary)
@@ -223,30 +218,16 @@ FIT_EXAMPLES = """Examples:
 """
 
 
+@takes_table
 def fit(
     table: o.Table,
+    *,
     model: o.ModelName = None,
     prior: o.PriorName = None,
     method: o.MethodName = None,
     noise: o.Noise = None,
     raw_units: o.RawUnits = None,
-    interventions: o.Interventions = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    header: o.Header = None,
-    drop: o.Drop = None,
-    missing: o.Missing = None,
-    kinds: o.Kinds = None,
-    columns: o.Columns = None,
-    lags: o.Lags = None,
-    series: o.Series = None,
-    conditions: o.Conditions = None,
-    targets: o.TargetsKnown = None,
-    change: o.Change = None,
-    target_probability: o.TargetProbability = None,
-    observational: o.Observational = None,
-    most_changes: o.MostChanges = None,
+    reading: TableOptions,
     knowledge: o.Knowledge = None,
     particles: Annotated[int, typer.Option(help="DiBS particles, MCMC samples or bootstrap resamples.")] = 30,
     draws: o.Draws = 1000,
@@ -290,16 +271,12 @@ def fit(
     fit_arguments = {
         "knowledge": knowledge, "particles": particles, "draws": draws, "steps": steps, "precision": precision,
         "sampler": sampler, "max_moves": max_moves, "time_limit": time_limit, "workers": workers, "cluster": cluster,
-        "targets": parse_targets(targets, change, target_probability, observational, most_changes),
+        "targets": reading.targets_of_conditions,
     }  # fmt: skip
-    reading: dict[str, Any] = dict(
-        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns),
-        lags=lags, series=series, conditions=conditions,
-    )  # fmt: skip
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method=method, noise=noise, raw_units=raw_units,
-            interventions=interventions, reading=reading, settings=set_, seed=seed, out=out, overwrite=overwrite,
+            reading=reading, settings=set_, seed=seed, out=out, overwrite=overwrite,
             resume=resume, checkpoint_every=checkpoint_every, accelerator=accelerator, report=report, watch=watch,
             quiet=quiet, json=json, fit_arguments=fit_arguments,
         )
@@ -314,29 +291,15 @@ EXACT_EXAMPLES = """Examples:
 """
 
 
+@takes_table
 def exact(
     table: o.Table,
+    *,
     model: o.ModelName = None,
     prior: o.PriorName = None,
     noise: o.Noise = None,
     raw_units: o.RawUnits = None,
-    interventions: o.Interventions = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    header: o.Header = None,
-    drop: o.Drop = None,
-    missing: o.Missing = None,
-    kinds: o.Kinds = None,
-    columns: o.Columns = None,
-    lags: o.Lags = None,
-    series: o.Series = None,
-    conditions: o.Conditions = None,
-    targets: o.TargetsKnown = None,
-    change: o.Change = None,
-    target_probability: o.TargetProbability = None,
-    observational: o.Observational = None,
-    most_changes: o.MostChanges = None,
+    reading: TableOptions,
     knowledge: o.Knowledge = None,
     draws: o.Draws = 1000,
     seed: o.Seed = 0,
@@ -354,16 +317,12 @@ def exact(
     """
     fit_arguments = {
         "knowledge": knowledge, "draws": draws, "memory_limit": memory_limit,
-        "targets": parse_targets(targets, change, target_probability, observational, most_changes),
+        "targets": reading.targets_of_conditions,
     }  # fmt: skip
-    reading: dict[str, Any] = dict(
-        sep=sep, decimal=decimal, encoding=encoding, header=header, drop=drop, missing=missing, kinds=(kinds, columns),
-        lags=lags, series=series, conditions=conditions,
-    )  # fmt: skip
     run_fit(
         FitOptions(
             table=table, model=model, prior=prior, method="exact", noise=noise, raw_units=raw_units,
-            interventions=interventions, reading=reading, settings=set_, seed=seed, out=out, overwrite=overwrite,
+            reading=reading, settings=set_, seed=seed, out=out, overwrite=overwrite,
             report=report, quiet=quiet, json=json, fit_arguments=fit_arguments,
         )
     )  # fmt: skip
