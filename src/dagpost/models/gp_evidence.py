@@ -18,9 +18,9 @@ Two ways lead to `|A|` and `A⁻¹` of `A = I + r K`; the intercept is a change 
   `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`, which takes matrices of size R.
 * Direct: the Cholesky factor of A itself, of size N, where R would be nearly N.
 
-Most points of the grid are far below the best one, and the larger ratios need not be computed to know that. As a function
-of r, `yᵀM⁻¹y` is a sum of terms `w / (1 + r λ)`, whose inverse is concave; `log|M|` is convex in log r. Their values at
-two ratios therefore bound those at larger ones, and `log p(y | l, r)` from above (`_remaining_bound`).
+Most points of the grid are far below the best one, and the larger ratios need not be computed to know that. As a
+function of r, `yᵀM⁻¹y` is a sum of terms `w / (1 + r λ)`, whose inverse is concave; `log|M|` is convex in log r. Their
+values at two ratios therefore bound those at larger ones, and `log p(y | l, r)` from above (`_remaining_bound`).
 """
 
 from __future__ import annotations
