@@ -1,4 +1,4 @@
-"""Do the bands of edge functions (`post.mechanism`) of the additive model cover the true functions as often as they say?
+"""Do bands of edge functions (`post.mechanism`) of the additive model cover the true functions as often as they say?
 
     python benchmarks/band_coverage.py [--sets 200] [--nodes 3] [--rows 50] [--level 0.9]
 
@@ -6,8 +6,8 @@ Each truth (graph, functions, noise) is drawn from the model and the prior that 
 standardised before its children are drawn, and the posterior is the exact sum over all graphs. The band of an edge is
 that of its function given that the edge is there, so that the edges of the true graph count, whatever their posterior
 probability. Of each, the share of the points of the curve at which the band contains the true function (mean 0 over the
-rows, as the curve) is a row of results/band_coverage.csv. The mean over edges is printed, with its standard error over data
-sets: points and edges of one data set depend on each other.
+rows, as the curve) is a row of results/band_coverage.csv. The mean over edges is printed, with its standard error over
+data sets: points and edges of one data set depend on each other.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Nonlinear networks that the benchmarks of nonlinear models use: data and graph by kind, size and number.
 
-* `additive-noise`: every edge is `a sin(b x)` or `a tanh(b x)` with a from 1 to 2 (either sign) and b from 0.5 to 2; the
-  noise is normal with standard deviation 0.3 to 1. Erdős–Rényi with two edges per node.
-* `interactions`: every node is one draw of a Gaussian process of all its parents, with a squared-exponential covariance of
-  length 0.7 to 1.5 times sqrt(number of parents) and standard deviation 1 to 2; graphs and noise as above.
-* `gp-networks`: the generator of the paper on Gaussian-process networks (Giudice, Kuipers, Moffa, NeurIPS 2023). An edge
-  is `b (w_0 x + sum_k w_k cos(k x) + v_k sin(k x))`, k from 1 to 6, b from 0.5 to 2; the sizes of (w, v) are a Dirichlet
-  draw with parameters proportional to `exp(-k / lambda)` that sum to 1, their signs are random, lambda is 1 (their most
-  nonlinear setting), and the noise has standard deviation 1. Erdős–Rényi with one edge per node.
+* `additive-noise`: every edge is `a sin(b x)` or `a tanh(b x)` with a from 1 to 2 (either sign) and b from 0.5 to 2;
+  the noise is normal with standard deviation 0.3 to 1. Erdős–Rényi with two edges per node.
+* `interactions`: every node is one draw of a Gaussian process of all its parents, with a squared-exponential covariance
+  of length 0.7 to 1.5 times sqrt(number of parents) and standard deviation 1 to 2; graphs and noise as above.
+* `gp-networks`: the generator of the paper on Gaussian-process networks (Giudice, Kuipers, Moffa, NeurIPS 2023). An
+  edge is `b (w_0 x + sum_k w_k cos(k x) + v_k sin(k x))`, k from 1 to 6, b from 0.5 to 2; the sizes of (w, v) are a
+  Dirichlet draw with parameters proportional to `exp(-k / lambda)` that sum to 1, their signs are random, lambda is 1
+  (their most nonlinear setting), and the noise has standard deviation 1. Erdős–Rényi with one edge per node.
 * `mlp`: the training rows of the study mlp-20 (the protocol of the DiBS paper; 20 nodes and 100 rows).
 
-But for `mlp`, columns are standardised before their children are drawn, so that variances do not tell the order.
+Except in `mlp`, columns are standardised before their children are drawn: variances do not tell the order.
 """
 
 from __future__ import annotations

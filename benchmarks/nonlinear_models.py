@@ -3,9 +3,10 @@
     python benchmarks/nonlinear_models.py [--kind additive-noise] [--nodes 10 20] [--rows 200 500] [--sets 3]
         [--methods ...] [--seeds 2] [--table]
 
-`nonlinear_data.py` says which kinds of data there are. Chains have 20 s, those of `gp` 60 s with up to 100 rows and 300 s
-with more. Two seeds show how far edge probabilities can be reproduced. Rows go to results/nonlinear_models.csv and are
-kept: a second call runs what is missing. `seconds` and `cpu` (of all threads) are those of one fit, without compiling.
+`nonlinear_data.py` says which kinds of data there are. Chains have 20 s, those of `gp` 60 s with up to 100 rows and
+300 s with more. Two seeds show how far edge probabilities can be reproduced. Rows go to results/nonlinear_models.csv
+and are kept: a second call runs what is missing. `seconds` and `cpu` (of all threads) are those of one fit, without
+compiling.
 """
 
 from __future__ import annotations
