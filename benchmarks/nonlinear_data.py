@@ -7,10 +7,11 @@
 * `gp-networks`: the generator of the paper on Gaussian-process networks (Giudice, Kuipers, Moffa, NeurIPS 2023). An
   edge is `b (w_0 x + sum_k w_k cos(k x) + v_k sin(k x))`, k from 1 to 6, b from 0.5 to 2; the sizes of (w, v) are a
   Dirichlet draw with parameters proportional to `exp(-k / lambda)` that sum to 1, their signs are random, lambda is 1
-  (their most nonlinear setting), and the noise has standard deviation 1. Erdős–Rényi with one edge per node.
+  (their most nonlinear setting), and the noise has standard deviation 1. Erdős–Rényi with one edge per node; columns
+  are standardised at the end.
 * `mlp`: the training rows of the study mlp-20 (the protocol of the DiBS paper; 20 nodes and 100 rows).
 
-Except in `mlp`, columns are standardised before their children are drawn: variances do not tell the order.
+In the first two, columns are standardised before their children are drawn: variances do not tell the order.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def simulate(kind: str, nodes: int, rows: int, number: int) -> tuple[np.ndarray,
     for j in order:
         total = (1.0 if kind == "gp-networks" else rng.uniform(0.3, 1.0)) * rng.normal(size=rows)
         total += mean(rng, values[:, graph[:, j]])
-        values[:, j] = (total - total.mean()) / total.std()
-    return values, graph
+        values[:, j] = total if kind == "gp-networks" else (total - total.mean()) / total.std()
+    return (values - values.mean(axis=0)) / values.std(axis=0), graph
 
 
 def _waves(rng: np.random.Generator, inputs: np.ndarray) -> np.ndarray:
