@@ -140,8 +140,9 @@ def main() -> None:
                         rows.append(timed(options.kind, nodes, count, data, method, options.seeds, options.limit))
                         pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
                         print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False, header=False), flush=True)
-    table = pd.DataFrame(rows).groupby(["kind", "nodes", "rows", "method"])
-    means = table[["edges", "auroc", "eshd", "seconds", "cpu", "largest_gap"]].mean()
+    by, measures = ["kind", "nodes", "rows", "method"], ["edges", "auroc", "eshd", "seconds", "cpu", "largest_gap"]
+    table = pd.DataFrame(rows).reindex(columns=by + measures).groupby(by)
+    means = table[measures].mean()
     means.insert(0, "sets", table.size())
     print(means.round(3).to_string())
 
