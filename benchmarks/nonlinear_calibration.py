@@ -25,16 +25,19 @@ from dagpost.graphs import topological_order
 RESULTS = Path(__file__).parent / "results" / "nonlinear_calibration.csv"
 
 
-def rows_in_standard_units(sim: dp.Simulation, rows: int) -> dp.Dataset:
-    """Return rows of a simulated network, every column standardised before its children are drawn."""
+def rows_in_standard_units(sim: dp.Simulation, rows: int) -> tuple[dp.Dataset, np.ndarray]:
+    """Return rows of a simulated network, every column standardised before its children are drawn, and the standard
+    deviations before that."""
     values, axes = np.zeros((rows, len(sim.graph))), jax.tree.broadcast(sim.model.theta_axes, sim.theta)
+    spread = np.zeros(len(sim.graph))
     with jax.enable_x64(True):
         for j in topological_order(sim.graph):
             theta_j = jax.tree.map(lambda leaf, axis, j=j: np.take(np.asarray(leaf), j, axis=axis), sim.theta, axes)
             inputs = jnp.asarray(np.where(sim.graph[:, j], values, 0.0))
             drawn = np.asarray(sim.model.sample_node(jax.random.key(1000 * sim.seed + j), inputs, theta_j))
-            values[:, j] = (drawn - drawn.mean()) / drawn.std()
-    return dp.Dataset(values)
+            spread[j] = drawn.std()
+            values[:, j] = (drawn - drawn.mean()) / spread[j]
+    return dp.Dataset(values), spread
 
 
 def deciles(model: str, nodes: int, rows: int, sets: int) -> pd.DataFrame:
@@ -46,7 +49,7 @@ def deciles(model: str, nodes: int, rows: int, sets: int) -> pd.DataFrame:
             model, nodes=nodes, observations=rows, seed=seed, source="density", test_observations=0,
             interventional_sets=0,
         )  # fmt: skip
-        data = sim.train if model == "mlp" else rows_in_standard_units(sim, rows)
+        data = sim.train if model == "mlp" else rows_in_standard_units(sim, rows)[0]
         post = dp.fit(data, model, "erdos-renyi", method="exact", seed=0, progress=False)
         probabilities.append(post.edge_marginals[off_diagonal])
         present.append(sim.graph[off_diagonal])

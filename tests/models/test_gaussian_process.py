@@ -52,10 +52,10 @@ def direct(model, x, inputs):
 @pytest.mark.parametrize("rows", [3, 40, 120])
 @pytest.mark.parametrize("p", range(5))
 def test_evidence_is_the_students_density(rows, p):
-    """Both ways, by a factor and directly, occur; the remainder of a factor is worth at most about 1e-6 nats."""
+    """Both ways, by a factor and directly, occur; what a factor leaves out is worth at most about 1e-4 nats."""
     values = nonlinear(rows)
     found = MODEL.log_evidence(4, range(p), MODEL.summarise(Dataset(values)))
-    assert found == pytest.approx(direct(MODEL, values[:, 4], values[:, :p]), abs=2e-6)
+    assert found == pytest.approx(direct(MODEL, values[:, 4], values[:, :p]), abs=1e-4)
 
 
 @pytest.mark.parametrize("parents", [pytest.param([0], marks=pytest.mark.slow), [0, 1]])
@@ -63,7 +63,7 @@ def test_with_many_rows_only_the_factor_is_used(parents):
     values = nonlinear(gp_evidence.DIRECT_ROWS + 20)
     stats = MODEL.summarise(Dataset(values))
     expected = direct(MODEL, values[:, 4], values[:, parents])
-    assert MODEL.log_evidence(4, parents, stats) == pytest.approx(expected, abs=2e-5)
+    assert MODEL.log_evidence(4, parents, stats) == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_rank_that_is_too_small_gives_less_evidence():
@@ -71,6 +71,33 @@ def test_a_rank_that_is_too_small_gives_less_evidence():
     # a rank that is too small changes the prior: bounded, not arbitrary
     small = GaussianProcess(rank=5).log_evidence(4, [0, 1], stats)
     assert np.isfinite(small) and small < MODEL.log_evidence(4, [0, 1], stats)
+
+
+@pytest.mark.parametrize("related", [False, True])
+def test_ratios_are_left_out_only_if_a_bound_says_so(related):
+    """The bound from two ratios is above the densities of scipy at all larger ones, and low enough to be of use."""
+    rng, n, grid = np.random.default_rng(5), 150, MODEL.grid
+    x = rng.normal(size=(n, 2))
+    y = rng.normal(size=n)
+    if related:
+        y = np.sin(3 * x[:, 0]) + 0.1 * y
+    for length in MODEL.lengths:
+        scatters = [np.eye(n) + grid.kappa2 + r * kernel(MODEL, x, x, length) for r in MODEL.ratios]
+        rates = [grid.rate / (1 + r) for r in MODEL.ratios]
+        densities = np.array(
+            [
+                multivariate_t(np.zeros(n), rate / grid.shape * scatter, df=2 * grid.shape).logpdf(y)
+                for rate, scatter in zip(rates, scatters)
+            ]
+        )
+        determinants = np.array([np.linalg.slogdet(s)[1] for s in scatters])
+        quadratics = np.array([y @ np.linalg.solve(s, y) for s in scatters])
+        bounds = [gp_evidence._remaining_bound(grid, n, k, determinants, quadratics) for k in range(5)]
+        assert np.isinf(bounds[:2]).all()
+        for k in range(2, 5):
+            assert bounds[k] >= densities[k:].max() - 1e-9
+        if length == 0.5 and not related:
+            assert bounds[4] < densities.max() - gp_evidence.NEGLIGIBLE
 
 
 def test_units_do_not_matter():
@@ -88,10 +115,10 @@ def test_rows_with_interventions_leave_the_family():
     mask[:20, 4], mask[10:30, 0] = True, True
     stats = MODEL.summarise(Dataset(values, intervened=mask))
     assert MODEL.log_evidence(4, [0, 2], stats) == pytest.approx(
-        direct(MODEL, values[20:, 4], values[20:][:, [0, 2]]), abs=2e-6
+        direct(MODEL, values[20:, 4], values[20:][:, [0, 2]]), abs=1e-4
     )
     rest = values[~mask[:, 0]]
-    assert MODEL.log_evidence(0, [4], stats) == pytest.approx(direct(MODEL, rest[:, 0], rest[:, [4]]), abs=2e-6)
+    assert MODEL.log_evidence(0, [4], stats) == pytest.approx(direct(MODEL, rest[:, 0], rest[:, [4]]), abs=1e-4)
 
 
 def test_threads_change_nothing(monkeypatch):

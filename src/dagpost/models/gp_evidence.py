@@ -17,6 +17,10 @@ Two ways lead to `|A|` and `A⁻¹` of `A = I + r K`; the intercept is a change 
   `½ log|A|` changes by at most `½ r tr(E)`. With `B = [sqrt(1 - c) L, sqrt(c / p) X]` of R columns,
   `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`, which takes matrices of size R.
 * Direct: the Cholesky factor of A itself, of size N, where R would be nearly N.
+
+Most points of the grid are far below the best one, and the larger ratios need not be computed to know that. As a
+function of r, `yᵀM⁻¹y` is a sum of terms `w / (1 + r λ)`, whose inverse is concave; `log|M|` is convex in log r. Their
+values at two ratios therefore bound those at larger ones, and `log p(y | l, r)` from above (`_remaining_bound`).
 """
 
 from __future__ import annotations
@@ -34,8 +38,10 @@ from dagpost._util.environment import available_cores
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Floating-point liberties that vectorise sums; infinities and NaN keep their meaning."""
-REMAINDER = 1e-6
+REMAINDER = 1e-4
 """Largest `r tr(E)` of a factor, in nats."""
+NEGLIGIBLE = 25.0
+"""Points of the grid that are surely so far below the best one, in nats, are left out: 1e-11 of the evidence each."""
 DIRECT_SHARE = 0.6
 """Rank of a factor, as a share of the rows, above which the direct way is faster."""
 DIRECT_ROWS = 500
@@ -58,75 +64,106 @@ class Grid(NamedTuple):
 
 
 @njit(nogil=True, fastmath=FAST)
-def _log_student(grid, rows, ratio, log_determinant, yy, y1, ones):
-    """Return `log p(y | l, r)` from `log|A|`, `yᵀA⁻¹y`, `1ᵀA⁻¹y` and `1ᵀA⁻¹1`."""
-    # M = A + kappa² 1 1ᵀ: |M| = |A| (1 + kappa² 1ᵀA⁻¹1), and the formula of Sherman and Morrison
-    grown = 1.0 + grid.kappa2 * ones
-    quadratic = yy - grid.kappa2 * y1 * y1 / grown
+def _log_student(grid, rows, ratio, log_determinant, quadratic):
+    """Return `log p(y | l, r)` from `log|M|` and `yᵀM⁻¹y`."""
     power, rate = grid.shape + 0.5 * rows, grid.rate / (1.0 + ratio)
     return (
         grid.shape * np.log(rate)
         + lgamma(power)
         - lgamma(grid.shape)
         - 0.5 * rows * np.log(2.0 * np.pi)
-        - 0.5 * (log_determinant + np.log(grown))
+        - 0.5 * log_determinant
         - power * np.log(rate + 0.5 * max(quadratic, 0.0))
     )
 
 
 @njit(nogil=True, fastmath=FAST)
-def _products(left, i, right, j, length, out):
-    """Write the products of rows i to i + 3 of `left` with rows j to j + 3 of `right` to `out`, over `length` columns.
+def _with_intercept(grid, log_determinant, yy, y1, ones):
+    """Return `log|M|` and `yᵀM⁻¹y` from `log|A|`, `yᵀA⁻¹y`, `1ᵀA⁻¹y` and `1ᵀA⁻¹1`, for M = A + kappa² 1 1ᵀ."""
+    # |M| = |A| (1 + kappa² 1ᵀA⁻¹1), and the formula of Sherman and Morrison
+    grown = 1.0 + grid.kappa2 * ones
+    return log_determinant + np.log(grown), yy - grid.kappa2 * y1 * y1 / grown
+
+
+@njit(nogil=True)
+def _remaining_bound(grid, rows, k, log_determinants, quadratics):
+    """Return an upper bound of `log p(y | l, r)` over the ratios k, k + 1, …, from its parts at k - 2 and k - 1."""
+    ratios, highest = grid.ratios, -np.inf
+    if k < 2 or quadratics[k - 1] <= 0.0 or ratios[k - 1] <= ratios[k - 2]:
+        return np.inf
+    slope = (log_determinants[k - 1] - log_determinants[k - 2]) / np.log(ratios[k - 1] / ratios[k - 2])
+    inverse = 1.0 / quadratics[k - 1]
+    rise = (inverse - 1.0 / quadratics[k - 2]) / (ratios[k - 1] - ratios[k - 2])
+    for m in range(k, len(ratios)):
+        # log|M| is above its chord in log r continued, 1 / yᵀM⁻¹y below its chord in r
+        log_determinant = log_determinants[k - 1] + slope * np.log(ratios[m] / ratios[k - 1])
+        quadratic = 1.0 / (inverse + rise * (ratios[m] - ratios[k - 1]))
+        highest = max(highest, _log_student(grid, rows, ratios[m], log_determinant, quadratic))
+    return highest
+
+
+@njit(nogil=True, fastmath=FAST)
+def _products(rows, i, j, length):
+    """Return the products of rows i to i + 3 with rows j to j + 3 over `length` columns, four for each of the former.
 
     Sixteen sums at once, because each number that is read serves four of them.
     """
-    a0, a1, a2, a3 = left[i], left[i + 1], left[i + 2], left[i + 3]
-    b0, b1, b2, b3 = right[j], right[j + 1], right[j + 2], right[j + 3]
     s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
     s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
     for k in range(length):
-        s00 += a0[k] * b0[k]
-        s01 += a0[k] * b1[k]
-        s02 += a0[k] * b2[k]
-        s03 += a0[k] * b3[k]
-        s10 += a1[k] * b0[k]
-        s11 += a1[k] * b1[k]
-        s12 += a1[k] * b2[k]
-        s13 += a1[k] * b3[k]
-        s20 += a2[k] * b0[k]
-        s21 += a2[k] * b1[k]
-        s22 += a2[k] * b2[k]
-        s23 += a2[k] * b3[k]
-        s30 += a3[k] * b0[k]
-        s31 += a3[k] * b1[k]
-        s32 += a3[k] * b2[k]
-        s33 += a3[k] * b3[k]
-    out[0, 0], out[0, 1], out[0, 2], out[0, 3] = s00, s01, s02, s03
-    out[1, 0], out[1, 1], out[1, 2], out[1, 3] = s10, s11, s12, s13
-    out[2, 0], out[2, 1], out[2, 2], out[2, 3] = s20, s21, s22, s23
-    out[3, 0], out[3, 1], out[3, 2], out[3, 3] = s30, s31, s32, s33
+        b0, b1, b2, b3 = rows[j, k], rows[j + 1, k], rows[j + 2, k], rows[j + 3, k]
+        a0, a1, a2, a3 = rows[i, k], rows[i + 1, k], rows[i + 2, k], rows[i + 3, k]
+        s00 += a0 * b0
+        s01 += a0 * b1
+        s02 += a0 * b2
+        s03 += a0 * b3
+        s10 += a1 * b0
+        s11 += a1 * b1
+        s12 += a1 * b2
+        s13 += a1 * b3
+        s20 += a2 * b0
+        s21 += a2 * b1
+        s22 += a2 * b2
+        s23 += a2 * b3
+        s30 += a3 * b0
+        s31 += a3 * b1
+        s32 += a3 * b2
+        s33 += a3 * b3
+    return (s00, s01, s02, s03), (s10, s11, s12, s13), (s20, s21, s22, s23), (s30, s31, s32, s33)
 
 
 @njit(nogil=True, fastmath=FAST)
 def reduce_matrix(matrix, size):
     """Return `log|matrix|`, and `bᵀ matrix⁻¹ b'` of the two rows b below it: first with itself, both, second.
 
-    The lower triangle is overwritten by the Cholesky factor C, and the rows below it by `C⁻¹ b`.
+    The lower triangle is overwritten by the Cholesky factor C, and the rows below it by `C⁻¹ b`. Four more rows are
+    read and written in vain.
     """
-    log_determinant, tile = 0.0, np.empty((4, 4))
+    log_determinant, inverse, whole = 0.0, np.empty(size), size - size % 4
     for top in range(0, size + 2, 4):
-        for left in range(0, min(top + 4, size), 4):
-            _products(matrix, top, matrix, left, left, tile)
-            for i in range(top, min(top + 4, size + 2)):
-                for j in range(left, min(left + 4, i + 1, size)):
-                    total = matrix[i, j] - tile[i - top, j - left]
-                    for k in range(left, j):
-                        total -= matrix[i, k] * matrix[j, k]
-                    if i == j:
-                        log_determinant += np.log(total)
-                        matrix[i, i] = np.sqrt(total)
-                    else:
-                        matrix[i, j] = total / matrix[j, j]
+        tiled = min(top, whole)  # columns up to here in tiles of 4 by 4, each of which is solved forwards
+        for left in range(0, tiled, 4):
+            c10, c20, c21 = matrix[left + 1, left], matrix[left + 2, left], matrix[left + 2, left + 1]
+            c30, c31, c32 = matrix[left + 3, left], matrix[left + 3, left + 1], matrix[left + 3, left + 2]
+            i = top
+            for s0, s1, s2, s3 in _products(matrix, top, left, left):
+                x0 = (matrix[i, left] - s0) * inverse[left]
+                x1 = (matrix[i, left + 1] - s1 - x0 * c10) * inverse[left + 1]
+                x2 = (matrix[i, left + 2] - s2 - x0 * c20 - x1 * c21) * inverse[left + 2]
+                x3 = (matrix[i, left + 3] - s3 - x0 * c30 - x1 * c31 - x2 * c32) * inverse[left + 3]
+                matrix[i, left], matrix[i, left + 1], matrix[i, left + 2], matrix[i, left + 3] = x0, x1, x2, x3
+                i += 1
+        for i in range(top, min(top + 4, size + 2)):
+            for j in range(tiled, min(i + 1, size)):
+                total = matrix[i, j]
+                for k in range(j):
+                    total -= matrix[i, k] * matrix[j, k]
+                if i == j:
+                    log_determinant += np.log(total)
+                    matrix[i, i] = np.sqrt(total)
+                    inverse[i] = 1.0 / matrix[i, i]
+                else:
+                    matrix[i, j] = total * inverse[j]
     first, both, second = 0.0, 0.0, 0.0
     for k in range(size):
         a, b = matrix[size, k], matrix[size + 1, k]
@@ -194,23 +231,27 @@ def _factor(inputs, precision, targets, most, basis, ranks):
 
 
 @njit(nogil=True, fastmath=FAST)
-def _by_factor(grid, y, basis, ranks, p, matrix, out):
+def _by_factor(grid, y, basis, ranks, p, matrix, best, out):
     """Write `log p(y | l, r)` of every ratio to `out`, from the rows of Bᵀ: p for the linear part, then Lᵀ.
 
-    The two rows after these are overwritten by y and 1.
+    The two rows after these are overwritten by y and 1. Return the largest, or `best` if that is larger.
     """
     rows, size = len(y), p + ranks[-1]
     basis[size] = y
     basis[size + 1] = 1.0
-    gram, tile = np.empty((size + 6, size + 6)), np.empty((4, 4))
+    gram = np.empty((size + 6, size + 6))
     for top in range(0, size + 2, 4):
         for left in range(0, top + 4, 4):
-            _products(basis, top, basis, left, rows, tile)
-            for i in range(4):
-                for j in range(4):
-                    gram[top + i, left + j] = tile[i, j]
+            i = top
+            for s0, s1, s2, s3 in _products(basis, top, left, rows):
+                gram[i, left], gram[i, left + 1], gram[i, left + 2], gram[i, left + 3] = s0, s1, s2, s3
+                i += 1
     yy, y1 = gram[size, size], gram[size + 1, size]
+    log_determinants, quadratics = np.empty(len(grid.ratios)), np.empty(len(grid.ratios))
     for k in range(len(grid.ratios)):
+        if _remaining_bound(grid, rows, k, log_determinants, quadratics) < best - NEGLIGIBLE:
+            out[k:] = -np.inf
+            break
         ratio, m = grid.ratios[k], p + ranks[k]
         root = np.sqrt(ratio)
         for i in range(m):  # I + r BᵀB, and below it sqrt(r) yᵀB and sqrt(r) 1ᵀB
@@ -220,12 +261,19 @@ def _by_factor(grid, y, basis, ranks, p, matrix, out):
             matrix[m, i] = root * gram[size, i]
             matrix[m + 1, i] = root * gram[size + 1, i]
         log_determinant, along, both, level = reduce_matrix(matrix, m)
-        out[k] = _log_student(grid, rows, ratio, log_determinant, yy - along, y1 - both, rows - level)
+        parts = _with_intercept(grid, log_determinant, yy - along, y1 - both, rows - level)
+        log_determinants[k], quadratics[k] = parts
+        out[k] = _log_student(grid, rows, ratio, parts[0], parts[1])
+        best = max(best, out[k])
+    return best
 
 
 @njit(nogil=True, fastmath=FAST)
-def _directly(grid, y, inputs, precision, matrix, out):
-    """Write `log p(y | l, r)` of every ratio to `out`, from Cholesky factors of A."""
+def _directly(grid, y, inputs, precision, matrix, best, out):
+    """Write `log p(y | l, r)` of every ratio to `out`, from Cholesky factors of A.
+
+    Return the largest, or `best` if that is larger.
+    """
     p, rows = inputs.shape
     kernel = np.empty((rows, rows))
     for i in range(rows):
@@ -235,7 +283,11 @@ def _directly(grid, y, inputs, precision, matrix, out):
             for a in range(p):
                 product += inputs[a, i] * inputs[a, j]
             kernel[i, j] = (1.0 - grid.linear) * kernel[i, j] + grid.linear / p * product
+    log_determinants, quadratics = np.empty(len(grid.ratios)), np.empty(len(grid.ratios))
     for k in range(len(grid.ratios)):
+        if _remaining_bound(grid, rows, k, log_determinants, quadratics) < best - NEGLIGIBLE:
+            out[k:] = -np.inf
+            break
         ratio = grid.ratios[k]
         for i in range(rows):
             for j in range(i + 1):
@@ -244,15 +296,23 @@ def _directly(grid, y, inputs, precision, matrix, out):
             matrix[rows, i] = y[i]
             matrix[rows + 1, i] = 1.0
         log_determinant, yy, y1, ones = reduce_matrix(matrix, rows)
-        out[k] = _log_student(grid, rows, ratio, log_determinant, yy, y1, ones)
+        parts = _with_intercept(grid, log_determinant, yy, y1, ones)
+        log_determinants[k], quadratics[k] = parts
+        out[k] = _log_student(grid, rows, ratio, parts[0], parts[1])
+        best = max(best, out[k])
+    return best
 
 
 @njit(nogil=True, fastmath=FAST)
 def on_grid(grid, y, inputs, out):
-    """Write `log p(y | l, r)` of every length and ratio to `out`; `inputs` are the parents, of shape (p, N)."""
+    """Write `log p(y | l, r)` of every length and ratio to `out`, -inf where it is negligible.
+
+    `inputs` are the parents, of shape (p, N).
+    """
     p, rows = inputs.shape
     if p == 0 or rows == 0:  # no function: intercept and noise only
-        out[:] = _log_student(grid, rows, 0.0, 0.0, np.sum(y * y), np.sum(y), float(rows))
+        parts = _with_intercept(grid, 0.0, np.sum(y * y), np.sum(y), float(rows))
+        out[:] = _log_student(grid, rows, 0.0, parts[0], parts[1])
         return
     direct = rows <= DIRECT_ROWS
     most = int(DIRECT_SHARE * rows) + 1 if direct else min(grid.most, rows)
@@ -263,15 +323,17 @@ def on_grid(grid, y, inputs, out):
         basis[a] = np.sqrt(grid.linear / p) * inputs[a]
     ranks = np.empty(len(grid.ratios), dtype=np.int64)
     targets = REMAINDER / grid.ratios
-    for length in range(len(grid.lengths)):
+    best, large = -np.inf, False
+    for length in range(len(grid.lengths) - 1, -1, -1):  # the longest takes the smallest rank
         precision = 1.0 / (grid.lengths[length] ** 2 * p)
-        rank = _factor(inputs, precision, targets, most, basis[p:], ranks)
-        if rank < 0 and direct:
-            _directly(grid, y, inputs, precision, matrix, out[length])
+        if not large:
+            large = _factor(inputs, precision, targets, most, basis[p:], ranks) < 0 and direct
+        if large:
+            best = _directly(grid, y, inputs, precision, matrix, best, out[length])
             continue
         for i in range(p, p + ranks[-1]):
             basis[i] *= np.sqrt(1.0 - grid.linear)
-        _by_factor(grid, y, basis, ranks, p, matrix, out[length])
+        best = _by_factor(grid, y, basis, ranks, p, matrix, best, out[length])
 
 
 @njit(nogil=True)
