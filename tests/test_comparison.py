@@ -57,6 +57,7 @@ def test_densities_are_those_of_fits_without_the_fold():
     assert found.sentence == "Only bdeu was compared."
 
 
+@pytest.mark.slow
 def test_models_without_a_name_go_by_the_kinds_of_columns():
     frame = asia().sample(100, seed=1)[["smoke", "bronc"]]
     found = dp.compare(frame, folds=2, progress=False)
@@ -64,6 +65,7 @@ def test_models_without_a_name_go_by_the_kinds_of_columns():
     assert "smoke" not in repr(found) and found.sentence in repr(found)
 
 
+@pytest.mark.slow
 def test_standardising_beforehand_changes_nothing():
     frame = BENT[["x", "y"]]
     one, two = (dp.compare(data, ["bge"], "uniform", "exact", folds=2, progress=False)
@@ -128,6 +130,7 @@ def test_evidence_of_a_series_of_categories_is_the_exact_one():
     assert found.table.loc["bdeu", "log_evidence"] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("conditions", [None, "drug"])
 def test_stretches_of_time_add_up_to_the_evidence(conditions):
     """Predicting one stretch after the other is the evidence of all but the first half, given that half; past columns

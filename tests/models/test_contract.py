@@ -111,6 +111,7 @@ def test_gradient_matches_finite_differences(soft_model):
             assert float(gradient[i, j]) == pytest.approx(float(numeric), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_family_depends_on_its_own_column_only(model):
     data = data_for(model)
     changed = GRAPH.copy()

@@ -80,6 +80,7 @@ def test_round_trip_is_bit_equal(name, drawn, tmp_path):
     assert_same(post, dp.load(post.save(tmp_path / "a.nc")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["linear", pytest.param("mlp", marks=pytest.mark.long)])
 def test_fitted_posteriors_come_back(model, tmp_path):
     post = fitted(model)

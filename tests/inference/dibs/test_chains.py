@@ -114,6 +114,7 @@ def assert_moments(state, exact):
     assert (np.abs(mean - exact) < 4.5 * error).all(), (mean - exact) / error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("model", [dp.BGe(), pytest.param(LINEAR, marks=pytest.mark.slow)], ids=lambda m: m.name)
 def test_chains_have_the_moments_of_the_latent_posterior(model, name):

@@ -233,7 +233,7 @@ def test_flips_are_evidences_of_flipped_families(model):
     np.testing.assert_allclose(on_device, found, atol=1e-6)
 
 
-@pytest.mark.parametrize("most", [0, 3, 16, 17, 33])
+@pytest.mark.parametrize("most", [16, 17])
 def test_blocks_of_parents_hold_all_of_them(most):
     """On 34 nodes: blocks of 16 parents, or of all nodes. Column 1 has the most parents."""
     rng, d = np.random.default_rng(most), 34

@@ -123,6 +123,7 @@ def test_ctrl_c_gives_what_there_is(crew):
     assert len(post) == 20 and time.monotonic() - began < 60
 
 
+@pytest.mark.slow
 def test_a_time_limit_holds_where_no_worker_comes(crew, monkeypatch):
     made = crew(1)
     monkeypatch.setattr(made, "submit", lambda *task: Future())  # never done

@@ -30,6 +30,7 @@ def test_a_signal_ends_a_run_cleanly(number, code, table, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_fault(table, tmp_path, dagpost):
     dagpost("exact", table)
     show = " ".join([*COMMAND, "show", "run", "--json", "--min-probability", "0"])
