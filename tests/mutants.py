@@ -159,6 +159,7 @@ MUTANTS = [
     ("models/mlp_evidence.py", "scale = lgamma((DEGREES + k) / 2) - lgamma(DEGREES / 2)", "scale = lgamma((DEGREES + k) / 2) + lgamma(DEGREES / 2)", "models/test_numerical.py"),
     ("models/mlp_fits.py", "constant = m * np.log(s2) + n * np.log(2 * np.pi) + q * h", "constant = m * np.log(s2) + n * np.log(2 * np.pi) + h", "models/test_numerical.py"),
     ("models/family_table.py", "        if at == ABSENT:\n            return -np.inf\n", "        if at == ABSENT:\n            continue\n", "inference/test_integration.py"),
+    ("inference/dibs/flips.py", "smallest = jnp.sum(most > jnp", "smallest = jnp.sum(most > 2 * jnp", "inference/dibs/test_estimators.py"),
     ("inference/candidates.py", "if score >= best[j, code] - MARGIN:", "if score >= best[j, code]:", "inference/test_integration.py"),
     ("inference/candidates.py", "np.where(row, -change, change)", "change", "inference/test_integration.py"),
     ("inference/candidates.py", "other[[i, parent]] = True, False", "other[i] = True", "inference/test_integration.py"),
