@@ -18,7 +18,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ import pandas as pd
 from jax.scipy.special import gammaln
 
 import dagpost as dp
+from dagpost.graphs import essential_graph, structural_hamming_distance
 from dagpost.priors import InDegreePrior
 
 RESULTS = Path(__file__).parent / "results" / "gadget.csv"
@@ -67,8 +68,19 @@ def largest_score_difference(data: dp.Dataset) -> float:
     return worst
 
 
-def gadget(data: dp.Dataset, seed: int, iterations: int) -> tuple[np.ndarray, float]:
-    """Return the edge probabilities of a run of Gadget, and its CPU seconds."""
+class Run(NamedTuple):
+    """Graphs that a program has drawn, and the CPU seconds that it took."""
+
+    graphs: np.ndarray
+    seconds: float
+
+    @property
+    def edges(self) -> np.ndarray:
+        return self.graphs.mean(axis=0)
+
+
+def gadget(data: dp.Dataset, seed: int, iterations: int) -> Run:
+    """Run Gadget."""
     import sumu
 
     np.random.seed(seed)  # noqa: NPY002
@@ -79,56 +91,49 @@ def gadget(data: dp.Dataset, seed: int, iterations: int) -> tuple[np.ndarray, fl
         tolerance=2**-32,
     )  # fmt: skip
     families, _ = sampler.sample()
-    edges = np.zeros((data.nodes, data.nodes))
-    for graph in families:
+    seconds = time.process_time() - began
+    graphs = np.zeros((len(families), data.nodes, data.nodes), np.bool_)
+    for m, graph in enumerate(families):
         for node, *parents in graph:
-            edges[parents, node] += 1 / len(families)
-    return edges, time.process_time() - began
+            graphs[m, parents, node] = True
+    return Run(graphs, seconds)
 
 
-def auto(data: dp.Dataset, seed: int, limit: float) -> tuple[np.ndarray, float]:
-    """Return the edge probabilities of a run of `auto`, and its CPU seconds."""
+def auto(data: dp.Dataset, seed: int, limit: float) -> Run:
+    """Run `auto`."""
     began = time.process_time()
     post = dp.fit(data, "bge", Fair(), "auto", seed=seed, time_limit=limit, start="empty", progress=False)
-    return post.edge_marginals, time.process_time() - began
+    return Run(post.graphs, time.process_time() - began)
 
 
-def largest_gap(runs: list[tuple[np.ndarray, float]]) -> float:
-    (one, _), (two, _) = runs
-    return float(np.abs(one - two).max())
+def largest_gap(one: Run, two: Run) -> float:
+    return float(np.abs(one.edges - two.edges).max())
 
 
 def iterations_in(data: dp.Dataset, seconds: float) -> int:
     """Return how many iterations Gadget makes in these seconds, from two short runs."""
-    few, more = (gadget(data, 0, count)[1] for count in (200, 600))
+    few, more = (gadget(data, 0, count).seconds for count in (200, 600))
     each = (more - few) / 400
     return max(1000, round((seconds - few) / each))
 
 
 def compare(nodes: int, agreement: float, times: float) -> dict[str, Any]:
-    """Return one row: seconds and agreement of both."""
+    """Return one row: seconds, agreement and E-SHD of both."""
     sim = dp.simulate("bge", "erdos-renyi", nodes=nodes, observations=200, seed=80_000, interventional_sets=0)
     scores = largest_score_difference(sim.train)
     limit = 2.0
-    while largest_gap(ours := [auto(sim.train, seed, limit) for seed in SEEDS]) > agreement and limit < 1000:
+    while largest_gap(*(ours := [auto(sim.train, seed, limit) for seed in SEEDS])) > agreement and limit < 1000:
         limit *= 2
-    seconds = float(np.mean([used for _, used in ours]))
-    theirs = [gadget(sim.train, seed, iterations_in(sim.train, times * seconds)) for seed in SEEDS]
-    apart = np.mean([m for m, _ in theirs], axis=0) - np.mean([m for m, _ in ours], axis=0)
-    return {
-        "nodes": nodes, "score_difference": scores, "auto_seconds": seconds, "auto_gap": largest_gap(ours),
-        "gadget_seconds": float(np.mean([used for _, used in theirs])), "gadget_gap": largest_gap(theirs),
-        "apart": float(np.abs(apart).max()), "auto_eshd": float(np.mean([eshd(m, sim.graph) for m, _ in ours])),
-        "gadget_eshd": float(np.mean([eshd(m, sim.graph) for m, _ in theirs])),
-    }  # fmt: skip
-
-
-def eshd(edges: np.ndarray, truth: np.ndarray) -> float:
-    """Return the expected number of pairs that differ from the truth, from edge probabilities (one of two)."""
-    pairs = np.triu_indices(len(truth), 1)
-    forward, backward = edges[pairs], edges.T[pairs]
-    right = np.where(truth[pairs], forward, np.where(truth.T[pairs], backward, 1 - forward - backward))
-    return float((1 - right).sum())
+    iterations = iterations_in(sim.train, times * float(np.mean([run.seconds for run in ours])))
+    theirs = [gadget(sim.train, seed, iterations) for seed in SEEDS]
+    truth = essential_graph(sim.graph)
+    row = {"nodes": nodes, "score_difference": scores}
+    for name, runs in (("auto", ours), ("gadget", theirs)):
+        shd = [structural_hamming_distance(essential_graph(run.graphs), truth).mean() for run in runs]
+        row[f"{name}_seconds"] = float(np.mean([run.seconds for run in runs]))
+        row |= {f"{name}_gap": largest_gap(*runs), f"{name}_eshd": float(np.mean(shd))}
+    apart = np.mean([run.edges for run in theirs], axis=0) - np.mean([run.edges for run in ours], axis=0)
+    return {**row, "apart": float(np.abs(apart).max())}
 
 
 def main() -> None:

@@ -180,7 +180,7 @@ def flip_ratios_on_host(table: ConjugateTable, graphs: np.ndarray, mean_log: boo
 
 BLOCKS = (16, 32, 48)
 """Sizes of the blocks of parents in JAX, up to half of the nodes: the smallest is used that holds the parents of all
-families. Most steps have few parents, and the dense block of all nodes takes ten times as long with 100 nodes."""
+families. Most steps have few parents, for which a block of all nodes would be mostly padding."""
 
 
 def flip_ratios_in_jax(
@@ -201,7 +201,7 @@ def flip_ratios_in_jax(
         return lax.map(of_particle, graphs, batch_size=chunk or len(graphs))
 
     most = jnp.max(jnp.sum(graphs, axis=-2))
-    smallest = jnp.sum(most > jnp.asarray([*sizes, d])[:-1])
+    smallest = jnp.sum(most > jnp.asarray(sizes))
     return lax.switch(smallest, [partial(with_blocks, size) for size in (*sizes, d)], graphs)
 
 
