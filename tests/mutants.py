@@ -162,6 +162,7 @@ MUTANTS = [
     ("inference/dibs/flips.py", "smallest = jnp.sum(most > jnp", "smallest = jnp.sum(most > 2 * jnp", "inference/dibs/test_estimators.py"),
     ("inference/candidates.py", "if score >= best[j, code] - MARGIN:", "if score >= best[j, code]:", "inference/test_integration.py"),
     ("inference/candidates.py", "np.where(row, -change, change)", "change", "inference/test_integration.py"),
+    ("models/integrated.py", "before = np.r_[0, np.cumsum(counts[order])[:-1]]", "before = np.cumsum(counts[order])", "inference/test_integration.py"),
     ("inference/candidates.py", "other[[i, parent]] = True, False", "other[i] = True", "inference/test_integration.py"),
     ("inference/candidates.py", "possible[i] * odds / (1 + odds)", "odds", "inference/test_integration.py"),
     ("comparison.py", "(part < fold, part == fold)", "(part != fold, part == fold)", "test_comparison.py"),

@@ -13,7 +13,7 @@ from dagpost.inference.candidates import FEW_CANDIDATES, Candidates
 from dagpost.models import LinearGaussian
 from dagpost.models.family_evidence import Estimate, FamilyEvidence
 from dagpost.models.family_table import ABSENT, listed_evidence
-from dagpost.models.integrated import Integrated
+from dagpost.models.integrated import Integrated, common_families
 
 
 class FromClosedForm(FamilyEvidence):
@@ -108,6 +108,20 @@ def test_claimed_errors_are_in_the_verdict(few):
     rough = fit_few(claimed=1.5)
     assert rough.record.diagnostics.evidence_error > 0.05 and not rough.record.verdict.trusted
     assert few.record.diagnostics.evidence_error < 1e-9 and few.record.verdict.trusted  # the claim alone differs
+
+
+def test_nodes_with_many_families_have_their_most_frequent_ones_looked_around():
+    graphs = np.zeros((20, 6, 6), dtype=bool)
+    graphs[:, 1, 0] = True  # one family of node 0
+    for at, count in enumerate((7, 4, 3, 2, 2, 2)):  # six of node 5, of which two together make more than half
+        first = sum((7, 4, 3, 2, 2, 2)[:at])
+        graphs[first : first + count, :5, 5] = np.arange(5) == at
+    parents = {
+        arguments: [row.argmax() for node, row in common_families(graphs, *arguments) if node == 5]
+        for arguments in ((0.2,), (0.2, 0.5, 10), (0.2, 0.6, 10), (0.2, 0.9, 3), (0.2, 0.9, 1))
+    }
+    assert list(parents.values()) == [[0, 1], [0, 1], [0, 1, 2], [0, 1, 2], [0, 1]]
+    assert [row.tolist() for node, row in common_families(graphs, 0.2) if node == 0] == [graphs[0, :, 0].tolist()]
 
 
 @pytest.mark.slow

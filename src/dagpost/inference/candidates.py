@@ -43,6 +43,8 @@ ORDERS = 6
 """Orders of the nodes in which the search looks for parents."""
 COMMON, FREQUENT = 0.02, 0.1
 """Shares of graphs with a family from which on those that differ by one parent, or by two, are listed."""
+BY_ONE, BY_TWO = (COMMON, 0.9, 64), (FREQUENT, 0.5, 16)
+"""Around which families those that differ by one parent, or by two, are listed (`common_families`)."""
 CHUNK = 256
 """Families scored at once."""
 ORDERS_COMPARED = 64
@@ -199,9 +201,9 @@ class Candidates:
         known = ((j, np.frombuffer(row, dtype=np.bool_)) for j, row in self.model.evidence.known)
         self._enter(table, self._codes(table, known))
         near: dict[tuple[int, int], None] = {}
-        for j, code in self._codes(table, common_families(graphs, COMMON)):
+        for j, code in self._codes(table, common_families(graphs, *BY_ONE)):
             near |= dict.fromkeys((j, code ^ 1 << i) for i in range(len(chosen[j])))
-        for j, code in self._codes(table, common_families(graphs, FREQUENT)):
+        for j, code in self._codes(table, common_families(graphs, *BY_TWO)):
             near |= dict.fromkeys((j, code ^ (1 << i | 1 << k)) for i in range(len(chosen[j])) for k in range(i))
         missing = [(j, code) for j, code in near if np.isneginf(table.evidence[j, code])]
         with progress_bar("scoring families", len(missing), progress) as advance:

@@ -152,12 +152,16 @@ def _put(whole: np.ndarray, part: np.ndarray, axis: int, members: np.ndarray, j:
     np.moveaxis(whole, axis + 1, 0)[j, members] = part
 
 
-def common_families(graphs: Graphs, share: float) -> list[Family]:
-    """Return the families that at least this share of the graphs have."""
+def common_families(graphs: Graphs, share: float, covering: float = 0.0, most: int = 0) -> list[Family]:
+    """Return the families that at least this share of the graphs have; for nodes with many families of which none is
+    common, also the most frequent ones that together cover so much, but no more than `most`."""
     out = []
     for j in range(graphs.shape[-1]):
         columns, counts = np.unique(graphs[:, :, j], axis=0, return_counts=True)
-        out += [(j, column) for column, count in zip(columns, counts) if count >= share * len(graphs)]
+        order = np.argsort(-counts, kind="stable")
+        before = np.r_[0, np.cumsum(counts[order])[:-1]]  # graphs with a more frequent family
+        enough = (before < covering * len(graphs)) & (np.arange(len(order)) < most)
+        out += [(j, columns[at]) for at, more in zip(order, enough) if more or counts[at] >= share * len(graphs)]
     return out
 
 
