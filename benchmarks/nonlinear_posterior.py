@@ -32,7 +32,7 @@ STUDIES = HERE.parent / "results"
 def run_twice(nodes: int, number: int, store: Path, limit: float | None, once: bool) -> dict[str, Any]:
     """Run the task of a study, and once more with another seed; return its measures and how far the two differ."""
     import dagpost as dp
-    from dagpost.studies import study_by_name
+    from dagpost.studies import study_by_name, unpack
     from dagpost.studies.experiments.fitting import fit_run
     from dagpost.studies.experiments.synthetic import simulation_of
     from dagpost.studies.runner import perform
@@ -55,6 +55,7 @@ def run_twice(nodes: int, number: int, store: Path, limit: float | None, once: b
         task = replace(task, run={**task.run, "options": {**task.run["options"], "time_limit": limit}})
     result = perform(task, keeping)
     if limit is None:
+        unpack(store)  # the study's finished tasks, of which its tables are made
         Store.at(store).put(task, result)
     sim, first = simulation_of(task), kept[0]
     gaps = {}

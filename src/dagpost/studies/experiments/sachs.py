@@ -27,7 +27,7 @@ from dagpost.typing import Graph
 METHODS = {
     "bge": ("exact", "mc3", "bootstrap-pc", "bootstrap-ges", "dibs", "auto", "dibs-paper"),
     "linear": ("exact", "m-mc3", "g-mc3", "dibs", "auto", "dibs-paper"),
-    "mlp": ("m-mc3", "g-mc3", "dibs", "dibs-paper"),
+    "mlp": ("m-mc3", "g-mc3", "dibs", "auto", "dibs-paper"),
 }
 MINIBATCH = 100
 """Rows of a minibatch, as published. dibs-lib has no minibatches."""
