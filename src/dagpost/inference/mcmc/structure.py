@@ -124,12 +124,15 @@ def add_edge(dag, i, j):
 
 @njit
 def remove_edge(dag, i, j):
-    """Remove i -> j; recompute the ancestors of j and of its descendants from their parents.
+    """Remove i -> j; recompute the ancestors of j and of its descendants from their parents, unless another path leads
+    from i to j.
 
     An ancestor has fewer ancestors than its descendants, so their old number gives an order in which parents
     come before children.
     """
     discard(dag.parents[j], i)
+    if has_detour(dag, i, j):
+        return
     d = dag.parents.shape[0]
     room = dag.room  # affected nodes, and their numbers of ancestors
     n = 0
@@ -160,28 +163,6 @@ def _ancestors_of(parents, ancestors, y):
             left &= left - ONE
             for v in range(words):
                 ancestors[y, v] |= ancestors[x, v]
-
-
-@njit
-def find_ancestors(parents, ancestors, done):
-    """Write the ancestors of all nodes to `ancestors`; return False if there is a cycle. `done` is a set, for scratch.
-
-    A node is done once all its parents are; nodes on a cycle never are.
-    """
-    d, words = parents.shape
-    clear(done)
-    left, before = d, d + 1
-    while left < before:
-        before = left
-        for y in range(d):
-            ready = not has(done, y)
-            for w in range(words):
-                ready = ready and parents[y, w] & ~done[w] == 0
-            if ready:
-                _ancestors_of(parents, ancestors, y)
-                insert(done, y)
-                left -= 1
-    return left == 0
 
 
 @njit

@@ -24,21 +24,21 @@ import numpy as np
 from dagpost._util.compiled import njit
 from dagpost.inference.mcmc.parent_sets import accepts
 from dagpost.inference.mcmc.scoring import temper_of
-from dagpost.inference.mcmc.structure import ONE, find_ancestors, has, lowest
+from dagpost.inference.mcmc.structure import ONE, Structure, add_edge, copy_row, has, holds, lowest, remove_edge
 
 
 class SwapScratch(NamedTuple):
     """Memory of the exchange of regions."""
 
     region: np.ndarray  # (d,) the smallest node of the region that a node belongs to
-    ancestors: np.ndarray  # (2, d, words) after an exchange
-    done: np.ndarray  # (words,)
+    before: np.ndarray  # (2, d, words) parents at both levels before an exchange
+    room: np.ndarray  # (2, d), for updates of ancestors
 
 
 @njit
 def swap_scratch(d, words):
     """Return scratch memory for graphs of d nodes."""
-    return SwapScratch(np.zeros(d, np.int64), np.zeros((2, d, words), np.uint64), np.zeros(words, np.uint64))
+    return SwapScratch(np.zeros(d, np.int64), np.zeros((2, d, words), np.uint64), np.zeros((2, d), np.int64))
 
 
 @njit
@@ -109,23 +109,51 @@ def _root(region, j):
 @njit
 def _exchange(ensemble, k, r, scratch):
     """Exchange the families of region r between levels k and k + 1, unless one of the graphs would have a cycle."""
-    _exchange_families(ensemble.parents, k, r, scratch.region)
-    for level in range(2):
-        if not find_ancestors(ensemble.parents[k + level], scratch.ancestors[level], scratch.done):
-            _exchange_families(ensemble.parents, k, r, scratch.region)
-            return
-    _exchange_families(ensemble.scores, k, r, scratch.region)
-    d, words = ensemble.parents.shape[1:]
-    for level in range(2):
-        for j in range(d):
-            for w in range(words):
-                ensemble.ancestors[k + level, j, w] = scratch.ancestors[level, j, w]
+    region, before = scratch.region, scratch.before
+    cold = Structure(ensemble.parents[k], ensemble.ancestors[k], scratch.room)
+    hot = Structure(ensemble.parents[k + 1], ensemble.ancestors[k + 1], scratch.room)
+    d = region.shape[0]
+    for j in range(r, d):
+        if region[j] == r:
+            copy_row(before[0, j], cold.parents, j)
+            copy_row(before[1, j], hot.parents, j)
+    if not _replace_families(cold, before[1], r, region):
+        _replace_families(cold, before[0], r, region)
+        return
+    if not _replace_families(hot, before[0], r, region):
+        _replace_families(hot, before[1], r, region)
+        _replace_families(cold, before[0], r, region)
+        return
+    for j in range(r, d):
+        if region[j] == r:
+            for part in range(2):
+                score = ensemble.scores[k, j, part]
+                ensemble.scores[k, j, part] = ensemble.scores[k + 1, j, part]
+                ensemble.scores[k + 1, j, part] = score
 
 
 @njit
-def _exchange_families(array, k, r, region):
-    """Swap the entries of region r at levels k and k + 1."""
-    for j in range(r, array.shape[1]):
+def _replace_families(dag, parents, r, region):
+    """Give the nodes of region r these parents; stop at an edge that would close a cycle, and return False then.
+
+    Few edges differ, so that updating ancestors edge by edge is faster than computing those of all nodes.
+    """
+    d, words = dag.parents.shape
+    for j in range(r, d):
         if region[j] == r:
-            for w in range(array.shape[2]):
-                array[k, j, w], array[k + 1, j, w] = array[k + 1, j, w], array[k, j, w]
+            for w in range(words):
+                left = dag.parents[j, w] & ~parents[j, w]
+                while left:
+                    remove_edge(dag, 64 * w + lowest(left), j)
+                    left &= left - ONE
+    for j in range(r, d):
+        if region[j] == r:
+            for w in range(words):
+                left = parents[j, w] & ~dag.parents[j, w]
+                while left:
+                    i = 64 * w + lowest(left)
+                    if holds(dag.ancestors, i, j):
+                        return False
+                    add_edge(dag, i, j)
+                    left &= left - ONE
+    return True
