@@ -36,7 +36,7 @@ from dagpost.studies.collect import FIGURE, MARKDOWN, PROVENANCE
 from dagpost.studies.comparisons import BLOCKS
 from dagpost.studies.experiments import STUDIES
 from dagpost.studies.experiments.fitting import AS_PUBLISHED as BASELINES
-from dagpost.studies.experiments.fitting import MOVES_PER_NODE
+from dagpost.studies.experiments.fitting import MOVES_PER_NODE, NONLINEAR_SECONDS
 from dagpost.studies.experiments.sachs import MINIBATCH
 from dagpost.studies.numbers import Number, Paired, Tables
 from dagpost.studies.study import Study
@@ -95,6 +95,7 @@ def vocabulary(tables: Tables) -> dict[str, Any]:
         "STEPS": comparisons.PUBLISHED_STEPS,
         "MINIBATCH": MINIBATCH,
         "MOVES_PER_NODE": MOVES_PER_NODE,
+        "NONLINEAR_SECONDS": round(NONLINEAR_SECONDS),
         "SIGNIFICANCE": BASELINES["bootstrap-pc"]["significance"],
         "LARGEST_RHAT": LARGEST_RHAT,
         **{name: getattr(tables, name) for name in TABLE_METHODS},
