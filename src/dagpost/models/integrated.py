@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dagpost._util.clock import Clock
+from dagpost._util.environment import available_cores
 from dagpost.errors import printable
 from dagpost.models.base import Model, Statistics
 from dagpost.models.family_evidence import MOST, QUICK, ClosedForm, FamilyEvidence, Origin
@@ -90,12 +92,13 @@ class Integrated(Model):
         """Return a draw of `theta | G, D` for each graph, family by family, resampled by importance weight."""
         seed = int(np.asarray(jax.random.key_data(keys[0])).ravel()[-1])
         d, out = graphs.shape[-1], None
+        families = []  # node, parents, and the graphs that have them
         for j in range(d):
             columns, where = np.unique(graphs[:, :, j], axis=0, return_inverse=True)
-            where = where.reshape(-1)
-            for c, column in enumerate(columns):
-                members = np.flatnonzero(where == c)
-                drawn = self.evidence.draw(j, column, len(members), seed)
+            families += [(j, column, np.flatnonzero(where.reshape(-1) == c)) for c, column in enumerate(columns)]
+        with ThreadPoolExecutor(available_cores()) as pool:
+            draws = pool.map(lambda family: self.evidence.draw(family[0], family[1], len(family[2]), seed), families)
+            for (j, _, members), drawn in zip(families, draws):
                 if out is None:
                     out = jax.tree.map(
                         lambda leaf, axis: np.zeros((len(graphs), *np.insert(leaf.shape[1:], axis, d))),
