@@ -28,7 +28,7 @@ from dagpost._util.environment import available_cores
 from dagpost._util.progress import progress_bar
 from dagpost.graphs import descendants, topological_order
 from dagpost.models.family_table import ABSENT, ALWAYS, FamilyTable
-from dagpost.models.integrated import CLOSE, Family, Integrated, common_families
+from dagpost.models.integrated import CLOSE, Family, Integrated, common_families, order_gaps
 from dagpost.priors import GraphPrior
 from dagpost.priors.base import family_prior
 from dagpost.typing import Graphs
@@ -47,8 +47,6 @@ BY_ONE, BY_TWO = (COMMON, 0.9, 64), (FREQUENT, 0.5, 16)
 """Around which families those that differ by one parent, or by two, are listed (`common_families`)."""
 CHUNK = 256
 """Families scored at once."""
-ORDERS_COMPARED = 64
-"""Graphs in which families are compared."""
 LARGEST_SET = 8
 """Most parents of a node that the search adds."""
 
@@ -251,20 +249,11 @@ class Candidates:
         return scores
 
     def rough(self, graphs: Graphs) -> list[tuple[Family, int]]:
-        """Return families to be estimated better, the most important first, with the effort for each.
-
-        A family matters if its score is near that of the best one which the node could have in one of the graphs, its
-        parents being nodes that are no descendants.
-        """
+        """Return families to be estimated better, the most important first, with the effort for each: those near the
+        best one that their node could have in one of the graphs."""
         table = self.model.table
         assert table is not None, "fill comes first"
-        gaps = np.full(self.scores.shape, np.inf)
-        sets = np.arange(self.scores.shape[1])
-        for below in descendants(graphs[:: max(1, len(graphs) // ORDERS_COMPARED)]):
-            for j in range(self.d):
-                barred = sum(1 << at for at in table.place[j, below[j]].tolist() if at >= 0)
-                free = (sets & barred) == 0
-                gaps[j, free] = np.minimum(gaps[j, free], self.scores[j, free].max() - self.scores[j, free])
+        gaps = order_gaps(self.scores, table.place, graphs)
         close = np.argwhere(gaps <= CLOSE[0]).tolist()
         return self.model.rough_families(((j, table.row(j, code)), gaps[j, code]) for j, code in close)
 

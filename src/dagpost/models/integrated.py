@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from dagpost._util.clock import Clock
 from dagpost._util.environment import available_cores
 from dagpost.errors import printable
+from dagpost.graphs import descendants
 from dagpost.models.base import Model, Statistics
 from dagpost.models.family_evidence import MOST, QUICK, ClosedForm, FamilyEvidence, Origin
 from dagpost.models.family_table import FamilyTable
@@ -29,6 +30,8 @@ UPSIDE = (2.5, 0.5, 0.3)
 """How much a better estimate may add to a log evidence, by the effort made so far: fits miss modes."""
 TIMES_DEARER = 5.0
 """How much longer each further effort takes."""
+ORDERS_COMPARED = 64
+"""Graphs in which families are compared."""
 LARGEST_ERROR = 0.05
 """Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted."""
 
@@ -166,6 +169,30 @@ def common_families(graphs: Graphs, share: float, covering: float = 0.0, most: i
         enough = (before < covering * len(graphs)) & (np.arange(len(order)) < most)
         out += [(j, columns[at]) for at, more in zip(order, enough) if more or counts[at] >= share * len(graphs)]
     return out
+
+
+def order_gaps(
+    scores: Float[np.ndarray, "d s"], place: Int[np.ndarray, "d d"], graphs: Graphs
+) -> Float[np.ndarray, "d s"]:
+    """Return how far every family is below the best one that its node could have in one of the graphs, with parents
+    that are no descendants.
+
+    Parameters
+    ----------
+    scores
+        Log posterior weight of every node given sets of parents, by code.
+    place
+        The bit of i in codes of parents of j at `[j, i]`; negative where there is none.
+    graphs
+        Graphs, some of which are taken.
+    """
+    gaps, sets = np.full(scores.shape, np.inf), np.arange(scores.shape[1])
+    for below in descendants(graphs[:: max(1, len(graphs) // ORDERS_COMPARED)]):
+        for j in range(len(scores)):
+            barred = sum(1 << at for at in place[j, below[j]].tolist() if at >= 0)
+            free = (sets & barred) == 0
+            gaps[j, free] = np.minimum(gaps[j, free], scores[j, free].max() - scores[j, free])
+    return gaps
 
 
 def evidence_verdict(errors: Float[np.ndarray, "d d"], names: tuple[str, ...]) -> str:

@@ -24,7 +24,7 @@ from dagpost.inference.exact.posterior import ExactPosterior, Listing, Summation
 from dagpost.inference.exact.sampling import most_probable_graph
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
-from dagpost.models.integrated import CLOSE, LARGEST_ERROR, Integrated, evidence_verdict
+from dagpost.models.integrated import CLOSE, LARGEST_ERROR, ORDERS_COMPARED, Integrated, evidence_verdict, order_gaps
 from dagpost.posterior import log_joint_of, log_prior_of
 from dagpost.posterior.records import ExactDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
@@ -92,19 +92,26 @@ class Exact(Method):
                 return _by_enumeration(data, model, prior, stats)
             return _by_layers(data, model, prior, stats, self.draws, seed, problem.progress)
 
-        result = summed(model) if model.has_evidence else _by_integration(Integrated(model, stats), summed, seed)
+        result = summed(model) if model.has_evidence else _by_integration(Integrated(model, stats), prior, summed, seed)
         result = _with_parameters(result, stats, self.draws, seed) if self.parameters else result
         return replace(result, model=model)
 
 
-def _by_integration(model: Integrated, summed: Callable[[Model], ExactPosterior], seed: int) -> ExactPosterior:
-    """Return the sum over all DAGs with numerical evidence, estimated again where the posterior rests on it."""
+def _by_integration(
+    model: Integrated, prior: GraphPrior, summed: Callable[[Model], ExactPosterior], seed: int
+) -> ExactPosterior:
+    """Return the sum over all DAGs with numerical evidence, estimated again where the posterior rests on it, by
+    the rule of the chains (`Candidates.rough`); a prior that does not decompose has no part in that."""
+    d = model.evidence.d
+    sets, places = members(d), np.tile(np.arange(d), (d, 1))
+    parts = prior.components(d)
+    log_prior = prior_table(parts[0].prior, d) if parts else np.where(sets.T, -np.inf, 0.0)
     while True:
         result = summed(model)
-        probabilities = result.parent_probabilities
-        assert probabilities is not None
-        likely, sets = np.argwhere(probabilities >= np.exp(-CLOSE[0])).tolist(), members(model.evidence.d)
-        rough = model.rough_families(((j, sets[code]), -np.log(probabilities[j, code])) for j, code in likely)
+        scores = evidence_table(model, model.stats, d) + log_prior
+        gaps = order_gaps(scores, places, result.sample(ORDERS_COMPARED, seed))
+        close = np.argwhere(gaps <= CLOSE[0]).tolist()
+        rough = model.rough_families(((j, sets[code]), gaps[j, code]) for j, code in close)
         if not rough:
             errors = model.edge_errors(result.sample(1000, seed))
             names = result.names
