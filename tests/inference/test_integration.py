@@ -13,7 +13,7 @@ from dagpost.inference.candidates import FEW_CANDIDATES, Candidates
 from dagpost.models import LinearGaussian
 from dagpost.models.family_evidence import Estimate, FamilyEvidence
 from dagpost.models.family_table import ABSENT, listed_evidence
-from dagpost.models.integrated import Integrated, common_families
+from dagpost.models.integrated import Integrated, common_families, order_gaps
 
 
 class FromClosedForm(FamilyEvidence):
@@ -233,6 +233,18 @@ def test_rough_families_are_those_near_the_best():
     list(scored.improve(first, over))
     efforts = [effort for _, effort in candidates.rough(empty)]
     assert efforts.count(2) == 3 and efforts.count(1) == len(first) - 3
+
+
+def test_families_are_compared_with_those_that_a_graph_allows():
+    """Node 1 between 0 and 2: its parents can be 0 alone, in the chain 0 -> 1 -> 2, and all in the empty graph."""
+    chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    scores = np.full((3, 8), -np.inf)
+    scores[1, [0b000, 0b001, 0b100, 0b101]] = [-3.0, -1.0, 2.0, 0.5]
+    scores[0, 0] = scores[2, 0] = 0.0
+    place = np.tile(np.arange(3), (3, 1))
+    bound = order_gaps(scores, place, chain[None])[1, [0b000, 0b001, 0b100, 0b101]]
+    free = order_gaps(scores, place, np.stack([chain, np.zeros_like(chain)]))[1, [0b000, 0b001, 0b100, 0b101]]
+    assert bound.tolist() == [2.0, 0.0, np.inf, np.inf] and free.tolist() == [2.0, 0.0, 0.0, 1.5]
 
 
 def test_better_estimates_change_which_families_matter():
