@@ -61,6 +61,23 @@ def generator(key: Key) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
+def map_chunked(function: Callable[[Any], Any], arguments: Any, chunk: int) -> Any:
+    """Map a JAX function over the leading axis of all arrays in `arguments`, at most `chunk` elements at once.
+
+    `jax.lax.map` with a `batch_size` does so too, but computes the last, shorter chunk beside the others. On a CPU,
+    batches of LAPACK calls (Cholesky factors, triangular solves) that run at the same time can wait for each other's
+    threads for ever (jaxlib 0.10). Here the last chunk is filled up with copies of the first element.
+    """
+    count = len(jax.tree.leaves(arguments)[0])
+    if chunk >= count:
+        return jax.vmap(function)(arguments)
+    if count % chunk:
+        filled = np.arange(-(-count // chunk) * chunk)
+        filled[count:] = 0
+        arguments = jax.tree.map(lambda leaf: leaf[filled], arguments)
+    return jax.tree.map(lambda leaf: leaf[:count], jax.lax.map(function, arguments, batch_size=chunk))
+
+
 LEVEL = "xla_backend_optimization_level"
 """Name of the XLA compiler option."""
 

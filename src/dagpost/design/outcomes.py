@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dagpost._util.numerics import generator
+from dagpost._util.numerics import generator, map_chunked
 from dagpost._util.progress import Advance
 from dagpost.data import Dataset
 from dagpost.models import Model, Statistics
@@ -216,7 +216,7 @@ def _log_conditionals(model: Model, graphs: Float[Array, "m d d"], theta: Theta,
         graph, theta = pair
         return model.by_node(model.log_conditional, graph, theta, stats)
 
-    return jax.lax.map(one, (graphs, theta), batch_size=64)
+    return map_chunked(one, (graphs, theta), 64)
 
 
 def truths_of(post: Posterior, outcomes: int, key: Key) -> Truths:

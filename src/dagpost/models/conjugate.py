@@ -290,38 +290,27 @@ def soft_evidence(table: ConjugateTable, column: SoftColumn, node, group) -> Flo
     def interpolated(values):
         return jnp.interp(p, by_count, jnp.asarray(values))
 
-    def factor(matrix):
-        matrix = jnp.asarray(matrix)
-        if matrix.shape[0] == d:
-            return _soft_factor(matrix, matrix[:, node], matrix[node, node], m, table.floor)
-        of_parents = slice(d, None)  # shapes are known while JAX traces, numbers in the table are not
-        block = matrix[of_parents, of_parents]
-        return _soft_factor(
-            block, matrix[of_parents, node], matrix[node, node], jnp.repeat(m, matrix.shape[0] // d - 1), table.floor
-        )
-
-    prior_determinant, prior_schur = factor(table.prior_matrix)
-    rest = (
-        jnp.asarray(table.by_node)[node]
-        + 0.5 * prior_determinant
-        + interpolated(table.prior_power) * jnp.log(prior_schur)
-    )
+    # the prior's matrix and that of each setting are factorised in one batch: see `map_chunked`
     settings = len(table.log_shares)
-    groups = table.matrix.shape[0] // settings
+    g = jnp.arange(settings) * (table.matrix.shape[0] // settings) + group
+    matrices = jnp.concatenate([jnp.asarray(table.prior_matrix)[None], jnp.asarray(table.matrix)[g]])
+    size = matrices.shape[-1]
+    parents, share = (slice(None), m) if size == d else (slice(d, None), jnp.repeat(m, size // d - 1))
 
-    def at_setting(t):
-        g = t * groups + group
-        log_determinant, schur = factor(jnp.asarray(table.matrix)[g])
-        return (
-            interpolated(jnp.asarray(table.constant)[g])
-            - 0.5 * log_determinant
-            - interpolated(jnp.asarray(table.power)[g]) * jnp.log(table.offset + table.scale * schur)
-            - table.linear * schur
-        )
+    def factor(k):
+        return _soft_factor(k[parents, parents], k[parents, node], k[node, node], share, table.floor)
 
-    if settings == 1:
-        return rest + at_setting(0)
-    return rest + logsumexp(jnp.asarray(table.log_shares) + jnp.stack([at_setting(t) for t in range(settings)]))
+    determinants, schurs = jax.vmap(factor)(matrices)
+    rest = (
+        jnp.asarray(table.by_node)[node] + 0.5 * determinants[0] + interpolated(table.prior_power) * jnp.log(schurs[0])
+    )
+    by_setting = (
+        jax.vmap(interpolated)(jnp.asarray(table.constant)[g])
+        - 0.5 * determinants[1:]
+        - jax.vmap(interpolated)(jnp.asarray(table.power)[g]) * jnp.log(table.offset + table.scale * schurs[1:])
+        - table.linear * schurs[1:]
+    )
+    return rest + (by_setting[0] if settings == 1 else logsumexp(jnp.asarray(table.log_shares) + by_setting))
 
 
 def _soft_factor(block, cross, target, m, floor):

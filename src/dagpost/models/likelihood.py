@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dagpost._util.numerics import map_chunked
 from dagpost.models.statistics import Statistics
 from dagpost.typing import Graphs, Theta
 
@@ -47,4 +48,4 @@ def _log_likelihoods(model: Any, graphs: Float[Array, "m d d"], theta: Theta, st
         return jnp.sum(model.by_node(model.log_conditional, graph, theta, stats))
 
     # in chunks, because a model whose statistics are the rows needs memory for them once per graph
-    return jax.lax.map(one, (graphs, theta), batch_size=64)
+    return map_chunked(one, (graphs, theta), 64)

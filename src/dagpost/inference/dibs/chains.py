@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from dagpost._util.numerics import map_chunked
 from dagpost.inference.dibs.devices import gathered, own_keys
-from dagpost.inference.dibs.estimators import map_chunked
 from dagpost.inference.dibs.samplers import Hmc, Sgld
 from dagpost.inference.dibs.target import Target, gradients, log_density
 from dagpost.typing import Key
@@ -134,8 +134,8 @@ def hamiltonian_step(target: Target, sampler: Hmc, key: Key, step: Any, position
     key_noise, key_path = jax.random.split(key)
     noise = chains.noise
     if sampled:
-        noise = map_chunked(fresh_noise, (x, noise, own_keys(key_noise, count, devices)), count, target.chunk)
-    start = map_chunked(force, (x, noise), count, target.chunk)
+        noise = map_chunked(fresh_noise, (x, noise, own_keys(key_noise, count, devices)), target.chunk)
+    start = map_chunked(force, (x, noise), target.chunk)
     now = _mean_squares(target, start[1])
     square = jax.tree.map(lambda b, n: jnp.where(step == 0, n, b), chains.square, now)
     if sampler.step is None:
@@ -143,7 +143,7 @@ def hamiltonian_step(target: Target, sampler: Hmc, key: Key, step: Any, position
     else:
         size = jax.tree.map(lambda square: sampler.step(position).astype(square.dtype), square)  # type: ignore[misc]
     paths = (x, noise, start, own_keys(key_path, count, devices))
-    moved, accepted = map_chunked(trajectory, paths, count, target.chunk)
+    moved, accepted = map_chunked(trajectory, paths, target.chunk)
     rate = jnp.mean(gathered(accepted, devices))
     return moved, ChainState(
         _running(step == 0, sampler.decay, chains.square, now),

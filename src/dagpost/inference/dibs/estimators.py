@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from dagpost._util.numerics import map_chunked
 from dagpost.errors import InputError, nearest, positive, whole_number
 from dagpost.graphs import all_columns
 from dagpost.inference.dibs.latent import hard_graph, log_graph_probability, soft_graph
@@ -106,11 +107,6 @@ def exact_log_expectation(
     return jnp.sum(jax.nn.logsumexp(log_p + values, axis=0))
 
 
-def map_chunked(function, arguments, count: int, chunk: int):
-    """Map `function` over the leading axis of length `count`, at most `chunk` elements at once."""
-    return jax.vmap(function)(arguments) if chunk >= count else lax.map(function, arguments, batch_size=chunk)
-
-
 def surrogate(
     estimator: Estimator,
     log_families: Any,
@@ -157,7 +153,7 @@ def family_values(log_families: Any, graphs: Float[Array, "s d d"], theta: Any, 
     if chunk is None or chunk >= graphs.shape[0]:
         return jax.vmap(one)(graphs)
     # recompute what the backward pass needs chunk by chunk instead of storing it for all samples
-    return map_chunked(jax.checkpoint(one), graphs, graphs.shape[0], chunk)
+    return map_chunked(jax.checkpoint(one), graphs, chunk)
 
 
 def log_estimate(

@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 from numba import prange
 
 from dagpost._util.compiled import njit
-from dagpost._util.numerics import log_add
+from dagpost._util.numerics import log_add, map_chunked
 from dagpost.models.conjugate import ConjugateTable, evidence_formula, factorise
 
 
@@ -198,7 +198,7 @@ def flip_ratios_in_jax(
             by_node = jax.vmap(lambda columns, j: _column_ratios(table, columns, j, mean_log, size), in_axes=(2, 0))
             return by_node(samples, jnp.arange(d)).T
 
-        return lax.map(of_particle, graphs, batch_size=chunk or len(graphs))
+        return map_chunked(of_particle, graphs, chunk or len(graphs))
 
     most = jnp.max(jnp.sum(graphs, axis=-2))
     smallest = jnp.sum(most > jnp.asarray(sizes))
@@ -229,8 +229,10 @@ def _column_ratios(
         unused = jnp.diag(1 - jnp.sum(places, axis=1))
         rows = jnp.matmul(places, matrix, precision="highest")
         lower = jnp.linalg.cholesky(jnp.matmul(rows, places.T, precision="highest") + unused)
-        solved = jax.scipy.linalg.solve_triangular(lower, rows, lower=True)
-        root = jax.scipy.linalg.solve_triangular(lower, jnp.eye(size, dtype=matrix.dtype), lower=True)
+        # in one call: see `map_chunked`
+        sides = jnp.concatenate([rows, jnp.eye(size, dtype=matrix.dtype)], axis=1)
+        both = jax.scipy.linalg.solve_triangular(lower, sides, lower=True)
+        solved, root = both[:, :d], both[:, d:]
         log_determinant = 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
         prior_determinant = jnp.sum(column * prior)
         residual = jnp.maximum(jnp.diagonal(matrix) - jnp.sum(solved**2, axis=0), table.floor)

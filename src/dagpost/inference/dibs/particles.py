@@ -19,7 +19,7 @@ import numpy as np
 import optax
 
 from dagpost._util.clock import Clock, Pace
-from dagpost._util.numerics import jitted
+from dagpost._util.numerics import jitted, map_chunked
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import AllCyclic
@@ -83,8 +83,7 @@ def _parameter_steps(target: Target, state: dict[str, Any], stats: Any, count: A
         key, key_rows = jax.random.split(state["key"])
         rows, scale = minibatch(key_rows, model, stats, settings.batch)
         particles = (state["graphs"], state["theta"])
-        chunk = min(target.chunk, state["graphs"].shape[0])
-        downhill = jax.lax.map(lambda pair: one(pair, rows, scale), particles, batch_size=chunk)
+        downhill = map_chunked(lambda pair: one(pair, rows, scale), particles, target.chunk)
         updates, optimiser = _optimiser(total).update(downhill, state["optimiser"])
         return {**state, "key": key, "theta": optax.apply_updates(state["theta"], updates), "optimiser": optimiser}
 

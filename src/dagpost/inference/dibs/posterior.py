@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_softmax
 
-from dagpost._util.numerics import generator, key_from_seed
+from dagpost._util.numerics import generator, key_from_seed, map_chunked
 from dagpost.errors import InputError, whole_number
 from dagpost.graphs import all_columns
 from dagpost.graphs.dags import MOST_COLUMNS
@@ -148,7 +148,7 @@ def _family_scores(model: Model, stats: Statistics, latent: Latent) -> Callable[
     @jax.jit
     def batched(graphs: Any, theta: Any) -> Any:
         one = lambda graph: model.by_node(family, graph, theta, stats)  # noqa: E731
-        return jax.lax.map(one, graphs, batch_size=256)
+        return map_chunked(one, graphs, 256)
 
     def scored(graphs: Graphs, theta: Theta) -> np.ndarray:
         with jax.enable_x64(True):

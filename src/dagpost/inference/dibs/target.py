@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from dagpost._util.numerics import map_chunked
 from dagpost.graphs import all_columns, cyclicity
 from dagpost.inference.dibs.devices import own_keys
 from dagpost.inference.dibs.estimators import (
@@ -15,7 +16,6 @@ from dagpost.inference.dibs.estimators import (
     exact_log_expectation,
     family_values,
     log_estimate,
-    map_chunked,
     surrogate,
 )
 from dagpost.inference.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
@@ -237,10 +237,10 @@ def _over_particles(function, particles, noise: LogisticNoise, chunk: int):
     count = jax.tree.leaves(particles)[0].shape[0]
     if noise.shared:
         values = jax.random.logistic(noise.key, noise.shape)
-        return map_chunked(lambda args: function(*args, values), particles, count, chunk)
+        return map_chunked(lambda args: function(*args, values), particles, chunk)
     keys = own_keys(noise.key, count, noise.devices)
     one = lambda args: function(*args[0], jax.random.logistic(args[1], noise.shape))  # noqa: E731
-    return map_chunked(one, (particles, keys), count, chunk)
+    return map_chunked(one, (particles, keys), chunk)
 
 
 def minibatch(key, model: Model, stats: Any, batch: int | None, scaled: bool = True):
