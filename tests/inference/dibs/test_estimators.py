@@ -1,5 +1,7 @@
 """At d = 3 all 64 digraphs can be listed, so `log E_{p(G|z)}[p(D, theta | G)]` and its gradient are exact."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -243,6 +245,19 @@ def test_blocks_of_parents_hold_all_of_them(most):
     graphs[1, 0, :, 1] = np.isin(np.arange(d), rng.permutation(np.delete(np.arange(d), 1))[:most])
     found = flip_ratios_in_jax(jax.tree.map(jnp.asarray, table), jnp.asarray(graphs, dtype=float), chunk=2)
     np.testing.assert_allclose(found, flip_ratios_on_host(table, graphs), atol=1e-6)
+
+
+def test_lapack_calls_of_a_program_come_one_after_the_other():
+    """Batches of them that run at the same time can wait for each other's threads for ever (`map_chunked`)."""
+    d, model = 34, dp.LinearGaussian()
+    data = dp.Dataset(np.random.default_rng(0).normal(size=(50, d)))
+    table = jax.tree.map(jnp.asarray, model.evidence_table(model.summarise(data)))
+    flips = jax.jit(lambda graphs: flip_ratios_in_jax(table, graphs, chunk=2)).lower(jnp.zeros((3, 2, d, d)))
+    soft = jax.jit(lambda column: soft_evidence(table, column, 0, 0)).lower(jnp.zeros(d))
+    branches = 2  # blocks of 16 parents, or of all nodes
+    for calls, lowered in ((branches, flips), (1, soft)):
+        program = lowered.compile().as_text()
+        assert [len(re.findall(f'target="lapack_.{name}', program)) for name in ("potrf", "trsm")] == [calls, calls]
 
 
 def test_log_mean_exp_by_hand():
