@@ -312,6 +312,23 @@ def test_an_edge_is_worth_what_the_score_loses_without_it():
     assert worth[1] == candidates.score(3, row | (np.arange(5) == 1)) - here
 
 
+def test_nodes_that_together_stand_in_for_a_parent_are_found():
+    """Column 2 is nearly the sum of two others: they explain its child without it, and add nothing beside it."""
+    values = np.random.default_rng(0).normal(size=(60, 12))
+    values[:, 2] = values[:, 0] + values[:, 1] + 0.001 * values[:, 2]
+    values[:, 3] = 2 * values[:, 2] + 0.1 * values[:, 3]
+    candidates = Candidates(Integrated(Estimated(), Estimated().summarise(dp.Dataset(values))), dp.ErdosRenyi())
+    graphs = np.zeros((1, 12, 12), dtype=bool)
+    graphs[0, 2, 3] = True
+    candidates.fill(graphs, Clock(), False)
+    candidates.search(graphs, Clock(), False, False)
+    candidates.renew(graphs, Clock(), False)
+    table, both = candidates.model.table, np.arange(12) < 2
+    assert np.isfinite(table.evidence[3, table.code(3, both)])
+    worth, score = candidates.worth[:, 3], candidates.score
+    assert worth[0] == score(3, both) - score(3, np.arange(12) == 1) > 0
+
+
 def test_a_node_in_place_of_a_parent_becomes_a_candidate(monkeypatch):
     """A near copy of the parent, for a model in which nothing is worth anything beside a parent."""
     noise = np.random.default_rng(0).normal(size=(60, 12))

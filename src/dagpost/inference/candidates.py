@@ -45,6 +45,8 @@ COMMON, FREQUENT = 0.02, 0.1
 """Shares of graphs with a family from which on those that differ by one parent, or by two, are listed."""
 BY_ONE, BY_TWO = (COMMON, 0.9, 64), (FREQUENT, 0.5, 16)
 """Around which families those that differ by one parent, or by two, are listed (`common_families`)."""
+WITHOUT = (FREQUENT, 0.5, 1)
+"""From which families the search climbs without one of their parents."""
 CHUNK = 256
 """Families scored at once."""
 LARGEST_SET = 8
@@ -114,10 +116,12 @@ class Candidates:
                 worth[i] = max(worth[i], self.score(node, other) - base)
         return node, worth
 
-    def climb(self, node: int, among: Bool[np.ndarray, " d"] | None = None) -> Worth:
-        """Add and remove parents, the best first, as long as that gains; only those among some nodes if given. Return
-        what every edge is worth then."""
-        row = self.required[:, node].copy()
+    def climb(
+        self, node: int, among: Bool[np.ndarray, " d"] | None = None, row: Bool[np.ndarray, " d"] | None = None
+    ) -> Worth:
+        """Add and remove parents, the best first, as long as that gains; only those among some nodes if given, from a
+        family if given. Return what every edge is worth then."""
+        row = self.required[:, node].copy() if row is None else row
         for _ in range(2 * LARGEST_SET):
             change = self._changes(node, row)
             if among is not None:
@@ -128,9 +132,21 @@ class Candidates:
             row[best] = not row[best]
         return self.worth_in(node, row)
 
+    def climb_without(self, node: int, row: Bool[np.ndarray, " d"], among: Bool[np.ndarray, " d"]) -> Worth:
+        """Climb from this family without each of its parents in turn, among these nodes; return what every edge is
+        worth where that ends.
+
+        Several nodes together may stand in for one, each of which is worth nothing beside it.
+        """
+        worth = np.full(self.d, -np.inf)
+        for parent in np.flatnonzero(row & ~self.required[:, node]):
+            rest = np.arange(self.d) != parent
+            worth = np.maximum(worth, self.climb(node, among & rest, row & rest)[1])
+        return node, worth
+
     def search(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None) -> None:
         """Look around the common families of the graphs, after a climb for each node if asked, and otherwise also for
-        edges that are no candidates in place of those of frequent families."""
+        edges that are no candidates in place of those of frequent families, and for what can stand in for a parent."""
         tasks: list[Callable[[], Worth]] = []
         if climb:
             orders = np.unique([topological_order(graph) for graph in graphs], axis=0)[:ORDERS]
@@ -143,8 +159,10 @@ class Candidates:
             self.worth = np.full((self.d, self.d), -np.inf)
         tasks += [partial(self.worth_in, j, row) for j, row in common_families(graphs, COMMON)]
         if self.model.table is not None:
-            absent = (self.model.table.place == ABSENT) & ~descendants(graphs).all(axis=0)
+            free = ~descendants(graphs).all(axis=0)
+            absent = (self.model.table.place == ABSENT) & free
             tasks += [partial(self.worth_instead, j, row, absent[j]) for j, row in common_families(graphs, FREQUENT)]
+            tasks += [partial(self.climb_without, j, row, free[j]) for j, row in common_families(graphs, *WITHOUT)]
         with (
             progress_bar("looking for parents", len(tasks), progress) as advance,
             ThreadPoolExecutor(available_cores()) as pool,
