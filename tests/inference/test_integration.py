@@ -321,7 +321,7 @@ def test_nodes_that_together_stand_in_for_a_parent_are_found():
     graphs = np.zeros((1, 12, 12), dtype=bool)
     graphs[0, 2, 3] = True
     candidates.fill(graphs, Clock(), False)
-    candidates.search(graphs, Clock(), False, False)
+    candidates.search(graphs, Clock(), False, False, without=True)
     candidates.renew(graphs, Clock(), False)
     table, both = candidates.model.table, np.arange(12) < 2
     assert np.isfinite(table.evidence[3, table.code(3, both)])

@@ -144,9 +144,9 @@ class Candidates:
             worth = np.maximum(worth, self.climb(node, among & rest, row & rest)[1])
         return node, worth
 
-    def search(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None) -> None:
+    def search(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None, without: bool = False) -> None:
         """Look around the common families of the graphs, after a climb for each node if asked, and otherwise also for
-        edges that are no candidates in place of those of frequent families, and for what can stand in for a parent."""
+        edges that are no candidates in place of those of frequent families; climb without their parents if asked."""
         tasks: list[Callable[[], Worth]] = []
         if climb:
             orders = np.unique([topological_order(graph) for graph in graphs], axis=0)[:ORDERS]
@@ -162,7 +162,8 @@ class Candidates:
             free = ~descendants(graphs).all(axis=0)
             absent = (self.model.table.place == ABSENT) & free
             tasks += [partial(self.worth_instead, j, row, absent[j]) for j, row in common_families(graphs, FREQUENT)]
-            tasks += [partial(self.climb_without, j, row, free[j]) for j, row in common_families(graphs, *WITHOUT)]
+            if without:
+                tasks += [partial(self.climb_without, j, row, free[j]) for j, row in common_families(graphs, *WITHOUT)]
         with (
             progress_bar("looking for parents", len(tasks), progress) as advance,
             ThreadPoolExecutor(available_cores()) as pool,

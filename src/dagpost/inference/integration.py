@@ -121,7 +121,8 @@ def refine_numerically(
         ).graphs  # fmt: skip
         if clock.expired:
             break
-        candidates.search(graphs, until(used + 2 * STAGE_SHARE), False, progress)
+        # not in the first stages, whose graphs have families that nothing around them is known of
+        candidates.search(graphs, until(used + 2 * STAGE_SHARE), False, progress, without=stage >= EXPLORING - 1)
         candidates.renew(graphs, until(used + 3 * STAGE_SHARE), progress)
         if stage < EXPLORING:
             continue
