@@ -47,6 +47,8 @@ BY_ONE, BY_TWO = (COMMON, 0.9, 64), (FREQUENT, 0.5, 16)
 """Around which families those that differ by one parent, or by two, are listed (`common_families`)."""
 WITHOUT = (FREQUENT, 0.5, 1)
 """From which families the search climbs without one of their parents."""
+HOPELESS = 30.0
+"""How far below such a family a climb may be after its first step: most parents have nothing to stand in for them."""
 CHUNK = 256
 """Families scored at once."""
 LARGEST_SET = 8
@@ -117,10 +119,11 @@ class Candidates:
         return node, worth
 
     def climb(
-        self, node: int, among: Bool[np.ndarray, " d"] | None = None, row: Bool[np.ndarray, " d"] | None = None
-    ) -> Worth:
+        self, node: int, among: Bool[np.ndarray, " d"] | None = None, row: Bool[np.ndarray, " d"] | None = None,
+        floor: float = -np.inf,
+    ) -> Worth:  # fmt: skip
         """Add and remove parents, the best first, as long as that gains; only those among some nodes if given, from a
-        family if given. Return what every edge is worth then."""
+        family if given. Return what every edge is worth then; nothing if a step leaves the score below `floor`."""
         row = self.required[:, node].copy() if row is None else row
         for _ in range(2 * LARGEST_SET):
             change = self._changes(node, row)
@@ -130,6 +133,8 @@ class Candidates:
             if change[best] <= 0 or (not row[best] and row.sum() >= LARGEST_SET):
                 break
             row[best] = not row[best]
+            if self.score(node, row) < floor:
+                return node, np.full(self.d, -np.inf)
         return self.worth_in(node, row)
 
     def climb_without(self, node: int, row: Bool[np.ndarray, " d"], among: Bool[np.ndarray, " d"]) -> Worth:
@@ -138,10 +143,10 @@ class Candidates:
 
         Several nodes together may stand in for one, each of which is worth nothing beside it.
         """
-        worth = np.full(self.d, -np.inf)
+        worth, floor = np.full(self.d, -np.inf), self.score(node, row) - HOPELESS
         for parent in np.flatnonzero(row & ~self.required[:, node]):
             rest = np.arange(self.d) != parent
-            worth = np.maximum(worth, self.climb(node, among & rest, row & rest)[1])
+            worth = np.maximum(worth, self.climb(node, among & rest, row & rest, floor)[1])
         return node, worth
 
     def search(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None, without: bool = False) -> None:
