@@ -316,7 +316,7 @@ def test_nodes_that_together_stand_in_for_a_parent_are_found():
     """Column 2 is nearly the sum of two others: they explain its child without it, and add nothing beside it."""
     values = np.random.default_rng(0).normal(size=(60, 12))
     values[:, 2] = values[:, 0] + values[:, 1] + 0.001 * values[:, 2]
-    values[:, 3] = 2 * values[:, 2] + 0.1 * values[:, 3]
+    values[:, 3] = 0.25 * values[:, 2] + np.sqrt(0.1) * values[:, 3]
     candidates = Candidates(Integrated(Estimated(), Estimated().summarise(dp.Dataset(values))), dp.ErdosRenyi())
     graphs = np.zeros((1, 12, 12), dtype=bool)
     graphs[0, 2, 3] = True
