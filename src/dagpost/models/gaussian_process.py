@@ -33,7 +33,7 @@ class GpTheta(NamedTuple):
     """Parameters drawn for one network, in the units of the data; the score itself has none.
 
     `x_j = intercept + weights · x + coefficients · [cos(W z), sin(W z)] + noise`, `z_i = (x_i - centre_i) inverse_i`,
-    with the fixed frequencies W of `frequencies`. A wave of a sum kernel has the frequency of one input alone.
+    with the fixed frequencies W of `frequencies`, or of `single_frequencies` for the sum kernel.
     """
 
     weights: Any  # (d, d) linear part of the function
@@ -70,6 +70,19 @@ def frequencies(count: int, d: int) -> Float[np.ndarray, "f d"]:
     `mean_f cos(W_f · (z - z'))` approximates `exp(-|z - z'|² / 2)`, the squared-exponential kernel of unit length.
     """
     return ndtri(qmc.Sobol(d, rng=0).random(count))
+
+
+@lru_cache(maxsize=16)
+def single_frequencies(count: int, d: int) -> Float[np.ndarray, "p f"]:
+    """Return the frequencies of waves of single inputs; in row p, wave f belongs to the input number `f p // count`.
+
+    Those of an input are quantiles of a half-normal distribution, so that the mean of `cos(w (z - z'))` over them is
+    near `exp(-(z - z')² / 2)`.
+    """
+    block = np.arange(count) * np.arange(d + 1)[:, None] // count
+    counts = (block[:, :, None] == block[:, None]).sum(axis=2)
+    place = np.arange(count) - np.array([np.searchsorted(row, row) for row in block])
+    return ndtri(0.5 + 0.5 * (place + 0.5) / counts)
 
 
 @dataclass(frozen=True)
@@ -197,7 +210,7 @@ class GaussianProcess(Model):
         jacobian = stats.shared.count[group] * np.log(stats.shared.scale[group, nodes])
         tables = self._tables(nodes, parents, stats)
         kernels = np.where(np.sum(parents, axis=1) > 1, len(tables), 1)
-        total = np.logaddexp.reduce(logsumexp(tables, axis=(2, 3)), axis=0)
+        total = np.logaddexp.reduce(np.asarray(logsumexp(tables, axis=(2, 3))), axis=0)
         return total - np.log(kernels * tables[0, 0].size) - jacobian
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
@@ -237,8 +250,12 @@ class GaussianProcess(Model):
         return theta_j.intercept + inputs @ theta_j.weights + waves @ theta_j.coefficients
 
     def _frequencies(self, owner: Any, d: int) -> Any:
-        """Return the frequencies of waves for d inputs, of shape (F, d); 0 for inputs that a wave does not have."""
-        return ((owner < 0)[:, None] | (owner[:, None] == np.arange(d))) * frequencies(self.features, d)
+        """Return the frequencies of waves for d inputs, of shape (F, d)."""
+        numeric = np if isinstance(owner, np.ndarray) else jnp
+        blocks = 1 + (owner[1:] != owner[:-1]).sum()
+        single = numeric.asarray(single_frequencies(self.features, d))[blocks, :, None]
+        joint = (owner < 0)[:, None]
+        return numeric.where(joint, frequencies(self.features, d), (owner[:, None] == np.arange(d)) * single)
 
     def _owners(self, kernel: str, parents: Int[np.ndarray, " p"]) -> Int[np.ndarray, " f"]:
         """Return the input that each wave depends on: each parent has as many waves for the sum kernel."""
