@@ -2,20 +2,25 @@
 
 For the standardised node y and its p standardised parents X, given a length l, a ratio r and the noise variance v,
 
-    y ~ N(0, v M),   M = I + kappa² 1 1ᵀ + r K,   K = (1 - c) k_SE(X, X; l sqrt(p)) + c X Xᵀ / p,
+    y ~ N(0, v M),   M = I + kappa² 1 1ᵀ + r K,   K = (1 - c) k(X, X) + c X Xᵀ / p,
     v | r ~ InverseGamma(a, b / (1 + r)),
 
-so that the total variance `v (1 + r)` has the same prior for every ratio and every number of parents. With v integrated
-out, y has a multivariate Student density:
+with one of two kernels k, which are the same for one parent,
+
+    joint:  k(x, x') = k_SE(x, x'; l sqrt(p)),       sum:  k(x, x') = 1/p sum_a k_SE(x_a, x'_a; l),
+
+The total variance `v (1 + r)` has the same prior for every ratio and every number of parents. With v integrated out, y
+has a multivariate Student density:
 
     log p(y | l, r) = a log(b / (1 + r)) + log Γ(a + N/2) - log Γ(a) - N/2 log(2π)
                       - ½ log|M| - (a + N/2) log(b / (1 + r) + ½ yᵀ M⁻¹ y).
 
 Two ways lead to `|A|` and `A⁻¹` of `A = I + r K`; the intercept is a change of A by rank one.
 
-* Factor: `k_SE ≈ L Lᵀ` by a Cholesky factor with pivots, which ends when the trace of the remainder E is negligible:
-  `½ log|A|` changes by at most `½ r tr(E)`. With `B = [sqrt(1 - c) L, sqrt(c / p) X]` of R columns,
-  `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`, which takes matrices of size R.
+* Factor: `k ≈ L Lᵀ` by a Cholesky factor with pivots, which ends when the trace of the remainder E is negligible:
+  `½ log|A|` changes by at most `½ r tr(E)`. For the sum kernel L has the factors of its terms side by side, which have
+  few columns each. With `B = [sqrt(1 - c) L, sqrt(c / p) X]` of R columns, `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`, which
+  takes matrices of size R.
 * Direct: the Cholesky factor of A itself, of size N, where R would be nearly N.
 
 Most points of the grid are far below the best one, and the larger ratios need not be computed to know that. As a
