@@ -231,7 +231,7 @@ def on_grid(grid, y, inputs, out):
     out[:] = -np.inf
     if p == 0 or rows == 0:  # no function: intercept and noise only
         parts = _with_intercept(grid, 0.0, np.sum(y * y), np.sum(y), float(rows))
-        out[0] = _log_student(grid, rows, 0.0, parts[0], parts[1])
+        out[: 1 if p < 2 else len(out)] = _log_student(grid, rows, 0.0, parts[0], parts[1])
     elif p == 1:
         _along_lengths(grid, y, inputs, False, -np.inf, out[0])
     else:
