@@ -186,19 +186,31 @@ def _directly(grid, y, inputs, summed, precision, matrix, best, out):
     return best
 
 
+@njit(nogil=True)
+def _largest_rank(grid, rows, summed):
+    """Return the rank of a factor above which the direct way is taken, or at which it ends where that is not."""
+    if rows > DIRECT_ROWS:
+        return min(grid.most, rows)
+    return rows if summed else int(DIRECT_SHARE * rows) + 1  # the direct way takes longer for a sum
+
+
+@njit(nogil=True)
+def _workspace(grid, p, rows):
+    """Return arrays for families with up to p parents: a matrix to be factorised, a basis, and one of its parts."""
+    most = max(_largest_rank(grid, rows, False), _largest_rank(grid, rows, True) if grid.summed and p > 1 else 0)
+    size = max(rows if rows <= DIRECT_ROWS else 0, p + most) + 6  # two rows for y and 1, and up to four read in vain
+    return np.zeros((size, size)), np.zeros((p + most + 6, rows)), np.empty((most, rows))
+
+
 @njit(nogil=True, fastmath=FAST)
-def _along_lengths(grid, y, inputs, summed, best, out):
+def _along_lengths(grid, y, inputs, summed, arrays, best, out):
     """Write `log p(y | l, r)` of every length and ratio to `out`, for the sum kernel or the joint one.
 
-    Return the largest, or `best` if that is larger.
+    Return the largest, or `best` if that is larger. `arrays` is a workspace.
     """
     p, rows = inputs.shape
-    direct = rows <= DIRECT_ROWS
-    most = int(DIRECT_SHARE * rows) + 1 if direct else min(grid.most, rows)
-    size = max(rows if direct else 0, p + most) + 6  # two rows for y and 1, and up to four that are read in vain
-    matrix = np.zeros((size, size))
-    basis = np.zeros((p + most + 6, rows))
-    work = np.empty((most if summed else 0, rows))
+    most = _largest_rank(grid, rows, summed)
+    matrix, basis, work = arrays
     for a in range(p):
         basis[a] = np.sqrt(grid.linear / p) * inputs[a]
     ranks = np.empty(len(grid.ratios), dtype=np.int64)
@@ -211,7 +223,7 @@ def _along_lengths(grid, y, inputs, summed, best, out):
                 rank = sum_factor(inputs, precision, targets, most, work, basis[p:], ranks)
             else:
                 rank = factor(inputs, precision, targets, most, basis[p:], ranks)
-            large = rank < 0 and direct
+            large = rank < 0 and rows <= DIRECT_ROWS
         if large:
             best = _directly(grid, y, inputs, summed, precision, matrix, best, out[length])
             continue
@@ -222,10 +234,11 @@ def _along_lengths(grid, y, inputs, summed, best, out):
 
 
 @njit(nogil=True, fastmath=FAST)
-def on_grid(grid, y, inputs, out):
+def on_grid(grid, y, inputs, arrays, out):
     """Write `log p(y | kernel, l, r)` of every kernel, length and ratio to `out`, -inf where it is negligible.
 
-    `inputs` are the parents, of shape (p, N). With less than two the kernels are the same, and the first has it all.
+    `inputs` are the parents, of shape (p, N), and `arrays` a workspace. With less than two parents the kernels are the
+    same, and the first has it all.
     """
     p, rows = inputs.shape
     out[:] = -np.inf
@@ -233,18 +246,22 @@ def on_grid(grid, y, inputs, out):
         parts = _with_intercept(grid, 0.0, np.sum(y * y), np.sum(y), float(rows))
         out[: 1 if p < 2 else len(out)] = _log_student(grid, rows, 0.0, parts[0], parts[1])
     elif p == 1:
-        _along_lengths(grid, y, inputs, False, -np.inf, out[0])
+        _along_lengths(grid, y, inputs, False, arrays, -np.inf, out[0])
     else:
         best = -np.inf
         if grid.summed:  # first, because it is faster and the other one need not go on where it is far below
-            best = _along_lengths(grid, y, inputs, True, best, out[-1])
+            best = _along_lengths(grid, y, inputs, True, arrays, best, out[-1])
         if grid.joint:
-            _along_lengths(grid, y, inputs, False, best, out[0])
+            _along_lengths(grid, y, inputs, False, arrays, best, out[0])
 
 
 @njit(nogil=True)
 def _families(grid, standard, counts, group, nodes, parents, first, last, out):
     """Write the tables of families `first` to `last` to `out`."""
+    most = 0
+    for f in range(first, last):
+        most = max(most, parents[f].sum())
+    arrays = _workspace(grid, 0, 0)
     for f in range(first, last):
         j, p = nodes[f], 0
         rows = counts[group[j]]
@@ -254,7 +271,9 @@ def _families(grid, standard, counts, group, nodes, parents, first, last, out):
             if parents[f, i]:
                 inputs[p] = columns[i, :rows]
                 p += 1
-        on_grid(grid, columns[j, :rows], inputs[:p], out[:, f])
+        if arrays[1].shape[1] != rows:
+            arrays = _workspace(grid, most, rows)
+        on_grid(grid, columns[j, :rows], inputs[:p], arrays, out[:, f])
 
 
 def evidence_grids(
