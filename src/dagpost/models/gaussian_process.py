@@ -21,15 +21,19 @@ from dagpost._util.numerics import generator, unstack_keys
 from dagpost.data import Dataset
 from dagpost.errors import InputError, positive, whole_number
 from dagpost.models.base import Model, Statistics
-from dagpost.models.gp_evidence import Grid, evidence_grids, reduce_matrix
+from dagpost.models.gp_evidence import Grid, evidence_grids
+from dagpost.models.gp_factors import reduce_matrix
 from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph, Theta
+
+KERNELS = {"both": ("joint", "sum"), "joint": ("joint",), "sum": ("sum",)}
+"""Kernels of a family with several parents, for each value of the option `kernel`."""
 
 
 class GpTheta(NamedTuple):
     """Parameters drawn for one network, in the units of the data; the score itself has none.
 
     `x_j = intercept + weights · x + coefficients · [cos(W z), sin(W z)] + noise`, `z_i = (x_i - centre_i) inverse_i`,
-    with the fixed frequencies W of `frequencies`.
+    with the fixed frequencies W of `frequencies`, or of `single_frequencies` for the sum kernel.
     """
 
     weights: Any  # (d, d) linear part of the function
@@ -38,6 +42,7 @@ class GpTheta(NamedTuple):
     coefficients: Any  # (d, 2F)
     intercept: Any  # (d,)
     variance: Any  # (d,)
+    owner: Any  # (d, F) the input that a wave of node j depends on, -1 for all of them
 
 
 class SharedGp(NamedTuple):
@@ -67,19 +72,36 @@ def frequencies(count: int, d: int) -> Float[np.ndarray, "f d"]:
     return ndtri(qmc.Sobol(d, rng=0).random(count))
 
 
+@lru_cache(maxsize=16)
+def single_frequencies(count: int, d: int) -> Float[np.ndarray, "p f"]:
+    """Return the frequencies of waves of single inputs; in row p, wave f belongs to the input number `f p // count`.
+
+    Those of an input are quantiles of a half-normal distribution, so that the mean of `cos(w (z - z'))` over them is
+    near `exp(-(z - z')² / 2)`.
+    """
+    block = np.arange(count) * np.arange(d + 1)[:, None] // count
+    counts = (block[:, :, None] == block[:, None]).sum(axis=2)
+    place = np.arange(count) - np.array([np.searchsorted(row, row) for row in block])
+    return ndtri(0.5 + 0.5 * (place + 0.5) / counts)
+
+
 @dataclass(frozen=True)
 class GaussianProcess(Model):
     """Gaussian-process model, `x_j = intercept + f_j(parents) + noise`, for relations of unknown shape.
 
-    `f_j` has the prior covariance `v r [(1 - c) k_SE + c k_linear]` with v the noise variance, r the signal-to-noise
-    ratio and c = `linear_share`. `k_SE` is the squared-exponential kernel; with p parents its length scale is
-    `l sqrt(p)`, in standard deviations of the columns. Noise, intercept and function are integrated out in closed form,
-    l and r over a grid with equal weights. Columns are standardised inside, so that units do not matter; the evidence
-    is nevertheless a density of the data as given. A family costs milliseconds for a hundred rows, and with many rows
-    time grows as `rows · rank²`.
+    `f_j` has the prior covariance `v r [(1 - c) k + c k_linear]` with v the noise variance, r the signal-to-noise
+    ratio and c = `linear_share`. With several parents, k is one of two kernels with equal probability. The joint kernel
+    is the squared exponential of all p parents together, of length scale `l sqrt(p)` in standard deviations of the
+    columns, whose functions have interactions of any kind; the sum kernel is the mean of the squared exponentials of
+    single parents, of length scale l, whose functions have none. Noise, intercept and function are integrated out in
+    closed form, and the kernel, l and r over a grid with equal weights. Columns are standardised inside, so that units
+    do not matter; the evidence is nevertheless a density of the data as given. A family costs milliseconds for a
+    hundred rows, and with many rows time grows as `rows · rank²`.
 
     Parameters
     ----------
+    kernel
+        `"both"` kernels for families with several parents, or `"joint"` or `"sum"` alone.
     lengths
         Grid of length scales for one parent, in standard deviations.
     ratios
@@ -91,9 +113,10 @@ class GaussianProcess(Model):
     intercept_scale
         Prior standard deviation of the intercept, in units of the noise standard deviation.
     rank
-        Largest number of basis functions of `k_SE`, for more than 500 rows; up to 500 the kernel is complete. Kernels
+        Largest number of basis functions of a kernel, for more than 500 rows; up to 500 it is complete. Kernels
         that need more (short lengths, four or more parents) are replaced by their projection on the basis functions of
-        so many rows, chosen one by one where the remaining variance is largest: a prior of smoother functions, whose
+        so many rows, chosen one by one where the remaining variance is largest (for the sum kernel in equal shares for
+        each parent): a prior of smoother functions, whose
         evidence is still that of a density. In an example with 1,000 rows the log evidence of four parents changed by
         1 nat, with 2,000 rows by more than 10; that of three parents by less than 0.01. More is slower and closer.
     features
@@ -108,6 +131,7 @@ class GaussianProcess(Model):
     25
     """
 
+    kernel: str = "both"
     lengths: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     ratios: tuple[float, ...] = (0.5, 2.0, 8.0, 32.0, 128.0)
     linear_share: float = 0.2
@@ -122,9 +146,11 @@ class GaussianProcess(Model):
     traceable: ClassVar[bool] = False
     has_evidence: ClassVar[bool] = True
     has_parameters: ClassVar[bool] = False
-    theta_axes: ClassVar[Any] = GpTheta(1, 1, 1, 0, 0, 0)
+    theta_axes: ClassVar[Any] = GpTheta(1, 1, 1, 0, 0, 0, 0)
 
     def __post_init__(self):
+        if self.kernel not in KERNELS:
+            raise InputError(f"kernel={self.kernel!r}: give one of {', '.join(map(repr, KERNELS))}")
         for name in ("lengths", "ratios"):
             grid = tuple(positive(name, value) for value in getattr(self, name))
             if not grid:
@@ -143,7 +169,9 @@ class GaussianProcess(Model):
         """Settings as arrays."""
         kappa2 = float(self.intercept_scale) ** 2
         variance = float(self.variance_shape), float(self.variance_rate)
-        return Grid(np.array(self.lengths), np.array(self.ratios), self.linear_share, kappa2, *variance, self.rank)
+        kernels = ("joint" in KERNELS[self.kernel], "sum" in KERNELS[self.kernel])
+        lengths, ratios = np.array(self.lengths), np.array(self.ratios)
+        return Grid(lengths, ratios, self.linear_share, kappa2, *variance, self.rank, *kernels)
 
     # ---- the score
 
@@ -166,8 +194,8 @@ class GaussianProcess(Model):
         node = NodeGp(np.arange(d), group, (~data.intervened.T).astype(float))
         return Statistics(SharedGp(data.values, standard, count, mean, scale), node)
 
-    def _tables(self, nodes: Any, parents: Any, stats: Statistics) -> Float[np.ndarray, "n a b"]:
-        """Return `log p(y | l, r)` of many families, in standard units."""
+    def _tables(self, nodes: Any, parents: Any, stats: Statistics) -> Float[np.ndarray, "k n a b"]:
+        """Return `log p(y | kernel, l, r)` of many families, in standard units."""
         shared = stats.shared
         nodes, parents = np.asarray(nodes, dtype=np.int64), np.ascontiguousarray(parents, dtype=np.bool_)
         return evidence_grids(self.grid, shared.standard, shared.count, stats.node.group, nodes, parents)
@@ -178,10 +206,12 @@ class GaussianProcess(Model):
         if len(nodes) == 0:
             return np.zeros(0)
         group = stats.node.group[nodes]
-        # p(x_j) = p(y) / scale_j in each row, and equal weights on the grid
+        # p(x_j) = p(y) / scale_j in each row, and equal weights on the grid; up to one parent the kernels are the same
         jacobian = stats.shared.count[group] * np.log(stats.shared.scale[group, nodes])
         tables = self._tables(nodes, parents, stats)
-        return logsumexp(tables, axis=(1, 2)) - np.log(tables[0].size) - jacobian
+        kernels = np.where(np.sum(parents, axis=1) > 1, len(tables), 1)
+        total = np.logaddexp.reduce(np.asarray(logsumexp(tables, axis=(2, 3))), axis=0)
+        return total - np.log(kernels * tables[0, 0].size) - jacobian
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
         row = np.zeros((1, len(stats.node.index)), dtype=np.bool_)
@@ -215,26 +245,43 @@ class GaussianProcess(Model):
     # ---- parameters, which are integrated out of the score
 
     def node_mean(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
-        phase = ((inputs - theta_j.centre) * theta_j.inverse) @ frequencies(self.features, inputs.shape[1]).T
+        phase = ((inputs - theta_j.centre) * theta_j.inverse) @ self._frequencies(theta_j.owner, inputs.shape[1]).T
         waves = jnp.concatenate([jnp.cos(phase), jnp.sin(phase)], axis=1)
         return theta_j.intercept + inputs @ theta_j.weights + waves @ theta_j.coefficients
 
-    def _prior_variances(self, p: int, ratio: float) -> Float[np.ndarray, " q"]:
+    def _frequencies(self, owner: Any, d: int) -> Any:
+        """Return the frequencies of waves for d inputs, of shape (F, d)."""
+        numeric = np if isinstance(owner, np.ndarray) else jnp
+        blocks = 1 + (owner[1:] != owner[:-1]).sum()
+        single = numeric.asarray(single_frequencies(self.features, d))[blocks, :, None]
+        joint = (owner < 0)[:, None]
+        return numeric.where(joint, frequencies(self.features, d), (owner[:, None] == np.arange(d)) * single)
+
+    def _owners(self, kernel: str, parents: Int[np.ndarray, " p"]) -> Int[np.ndarray, " f"]:
+        """Return the input that each wave depends on: each parent has as many waves for the sum kernel."""
+        if kernel == "joint" or not len(parents):
+            return np.full(self.features, -1)
+        return parents[np.arange(self.features) * len(parents) // self.features]
+
+    def _prior_variances(self, p: int, ratio: float, owner: Int[np.ndarray, " f"]) -> Float[np.ndarray, " q"]:
         """Return the prior variances of p weights and 2F coefficients, in units of the noise variance."""
         linear = np.full(p, ratio * self.linear_share / max(p, 1))
-        return np.append(linear, np.full(2 * self.features, ratio * (1 - self.linear_share) / self.features))
+        # every kernel that is summed has 1/p of the variance, whatever its number of waves
+        _, kernel, counts = np.unique(owner, return_inverse=True, return_counts=True)
+        curved = ratio * (1 - self.linear_share) / (len(counts) * counts[kernel])
+        return np.concatenate([linear, curved, curved])
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> GpTheta:
-        """Return a draw of length, ratio, noise and function given the graph and the data; see `draw_thetas`."""
+        """Return a draw of kernel, length, ratio, noise and function given graph and data; see `draw_thetas`."""
         one = self.draw_thetas(jax.random.wrap_key_data(jax.random.key_data(key)[None]), np.asarray(graph)[None], stats)
         return jax.tree.map(lambda leaf: leaf[0], one)
 
     def draw_thetas(self, keys: Key, graphs: Graphs, stats: Statistics) -> GpTheta:
         """Return a draw for each graph, stacked along a leading axis.
 
-        Length and ratio are exact draws. Given them, the function is a finite sum of waves, with coefficients and noise
-        from their exact posterior under that finite model; it differs from the process by the error of the Fourier
-        features.
+        Kernel, length and ratio are exact draws. Given them, the function is a finite sum of waves, with coefficients
+        and noise from their exact posterior under that finite model; it differs from the process by the error of the
+        Fourier features.
         """
         graphs = np.asarray(graphs, dtype=np.bool_)
         m, d = graphs.shape[:2]
@@ -246,8 +293,8 @@ class GaussianProcess(Model):
         rows = np.concatenate([np.tile(np.arange(d), m)[:, None], graphs.swapaxes(1, 2).reshape(-1, d)], axis=1)
         distinct, where = np.unique(rows, axis=0, return_inverse=True)
         tables = self._tables(distinct[:, 0], distinct[:, 1:], stats)
-        total = np.cumsum(softmax(tables.reshape(len(tables), -1), axis=1), axis=1)
-        # draws of the same family, length and ratio share one factorisation
+        total = np.cumsum(softmax(tables.swapaxes(0, 1).reshape(len(distinct), -1), axis=1), axis=1)
+        # draws of the same family, kernel, length and ratio share one factorisation
         alike = defaultdict(list)
         for case, family in enumerate(where.reshape(-1)):
             graph, j = divmod(case, d)
@@ -262,11 +309,12 @@ class GaussianProcess(Model):
         """Write draws of node j given its parents and a point of the grid to the leaves of theta."""
         shared, group = stats.shared, stats.node.group[j]
         n, p = int(shared.count[group]), len(parents)
-        length, ratio = self._at(point, p)
+        kernel, length, ratio = self._at(point, p)
+        owner = self._owners(kernel, parents)
         y, x = shared.standard[group, j, :n], shared.standard[group, parents, :n].T
-        phase = x / length @ frequencies(self.features, shared.values.shape[1])[:, parents].T
+        phase = x / length @ self._frequencies(owner, shared.values.shape[1])[:, parents].T
         design = np.hstack([np.ones((n, 1)), x, np.cos(phase), np.sin(phase)])[:, : None if p else 1]
-        prior = np.append(self.intercept_scale**2, self._prior_variances(p, ratio) if p else ())
+        prior = np.append(self.intercept_scale**2, self._prior_variances(p, ratio, owner) if p else ())
         # coefficients | v ~ N(S Φᵀy, v S), S⁻¹ = ΦᵀΦ + D⁻¹ = C Cᵀ, v ~ InverseGamma(a + N/2, b_N)
         q = len(prior)
         matrix = np.zeros((q + 6, q + 6))  # two rows Φᵀy below, and four that are read in vain
@@ -278,12 +326,15 @@ class GaussianProcess(Model):
         # C⁻ᵀ (C⁻¹ Φᵀy + sqrt(v) e), e standard normal
         solved = matrix[q, :q] + np.sqrt(variance)[:, None] * normals[:, :q]
         drawn = solve_triangular(matrix[:q, :q], solved.T, lower=True, trans=1).T
+        theta.owner[members, j] = owner
         _write(theta, j, parents, members, drawn, variance, length, shared.mean[group], shared.scale[group])
 
-    def _at(self, point: int, p: int) -> tuple[float, float]:
-        """Return the length scale for p parents and the ratio at a point of the grid; ratio 0 without parents."""
-        a, b = divmod(point, len(self.ratios))
-        return self.lengths[a] * max(p, 1) ** 0.5, self.ratios[b] if p else 0.0
+    def _at(self, point: int, p: int) -> tuple[str, float, float]:
+        """Return kernel, length scale for p parents and ratio at a point of the grid; ratio 0 without parents."""
+        k, a, b = np.unravel_index(point, (len(KERNELS[self.kernel]), len(self.lengths), len(self.ratios)))
+        kernel = KERNELS[self.kernel][k] if p > 1 else "joint"
+        spread = p**0.5 if p and kernel == "joint" else 1.0
+        return kernel, self.lengths[a] * spread, self.ratios[b] if p else 0.0
 
     def sample_parameters(self, key: Key, graph: Graph) -> GpTheta:
         """Return a draw from the prior in standard units: columns about 0 with a variance of about 1, intercepts 0."""
@@ -291,9 +342,12 @@ class GaussianProcess(Model):
         theta = _empty_theta((1,), d, self.features)
         for j in range(d):
             parents = np.flatnonzero(graph[:, j])
-            length, ratio = self._at(int(rng.integers(len(self.lengths) * len(self.ratios))), len(parents))
+            kernels = len(KERNELS[self.kernel]) if len(parents) > 1 else 1
+            point = int(rng.integers(kernels * len(self.lengths) * len(self.ratios)))
+            kernel, length, ratio = self._at(point, len(parents))
+            theta.owner[0, j] = owner = self._owners(kernel, parents)
             variance = self.variance_rate / (1 + ratio) / rng.gamma(self.variance_shape, size=1)
-            spread = np.sqrt(variance * np.append(0.0, self._prior_variances(len(parents), ratio)))
+            spread = np.sqrt(variance * np.append(0.0, self._prior_variances(len(parents), ratio, owner)))
             drawn = (spread * rng.standard_normal(len(spread)))[None]
             _write(theta, j, parents, [0], drawn, variance, length, np.zeros(d), np.ones(d))
         return jax.tree.map(lambda leaf: leaf[0], theta)
@@ -314,7 +368,8 @@ def _empty_theta(shape: tuple[int, ...], d: int, features: int) -> GpTheta:
     """Return parameters that are 0, with leading axes `shape`."""
     weights, centre, inverse = np.zeros((3, *shape, d, d))
     intercept, variance = np.zeros((2, *shape, d))
-    return GpTheta(weights, centre, inverse, np.zeros((*shape, d, 2 * features)), intercept, variance)
+    coefficients, owner = np.zeros((*shape, d, 2 * features)), np.full((*shape, d, features), -1, dtype=np.int32)
+    return GpTheta(weights, centre, inverse, coefficients, intercept, variance, owner)
 
 
 def _write(theta: GpTheta, j, parents, members, drawn, variance, length, mean, scale) -> None:

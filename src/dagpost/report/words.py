@@ -84,8 +84,13 @@ def _additive(model: Additive) -> str:
 def _gaussian_process(model: GaussianProcess) -> str:
     """Return the Gaussian-process model in words."""
     lengths, ratios = (", ".join(f"{value:g}" for value in grid) for grid in (model.lengths, model.ratios))
+    shape = {
+        "both": "of all parents or a sum over single parents (equally probable)",
+        "joint": "of all parents",
+        "sum": "that is a sum over single parents",
+    }[model.kernel]
     return (
-        "Nonlinear Gaussian model, a Gaussian process for each node, integrated out; length scales of "
+        f"Nonlinear Gaussian model, a Gaussian process {shape} for each node, integrated out; length scales of "
         f"{lengths} standard deviations and signal-to-noise ratios of {ratios}, equally probable"
     )
 
