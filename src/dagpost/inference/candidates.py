@@ -7,7 +7,8 @@ and the chains then read a table, as fast as with a compiled closed form.
 it in orders that graphs to start from have (without an order children pass for parents, and parents seem to add
 nothing). At the families where it ends, and at those of the graphs, it notes what each edge is worth. The edges that
 are worth most somewhere are the candidates. Once chains have run, it is the families of their graphs that say what an
-edge is worth, and what it is worth in place of one of their parents.
+edge is worth, and what it is worth in place of one of their parents. Where several nodes together can stand in for one
+parent, each is worth nothing beside it: climbs from frequent families without that parent find them.
 
 *Families.* At first, sets of few candidates are listed by size. A set is scored if one parent less leaves a set that is
 at most `MARGIN` below the best of its own subsets. The others have evidence 0: a subset is allowed wherever its set is,
