@@ -165,7 +165,7 @@ class Candidates:
             self.worth = np.full((self.d, self.d), -np.inf)
         tasks += [partial(self.worth_in, j, row) for j, row in common_families(graphs, COMMON)]
         if self.model.table is not None:
-            free = ~descendants(graphs).all(axis=0)
+            free = np.logical_not(np.all(descendants(graphs), axis=0))
             absent = (self.model.table.place == ABSENT) & free
             tasks += [partial(self.worth_instead, j, row, absent[j]) for j, row in common_families(graphs, FREQUENT)]
             if without:
