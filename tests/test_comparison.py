@@ -113,6 +113,7 @@ def raw_evidence(post, counted):
     return post.log_evidence - (0 if post.scaling is None else counted @ np.log(post.scaling.scale))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bge", "linear", "additive"])
 def test_evidence_of_a_series_is_the_exact_one(model):
     frame = series(40, 2, within=[(0, 1)], across=[(0, 0)], weight=0.4) * [100, 1]

@@ -94,7 +94,7 @@ def test_the_library_is_unchanged():
     assert "Permission is hereby granted" in (folder / "cytoscape.LICENSE").read_text()
 
 
-@pytest.mark.parametrize(("d", "most"), [(5, 0.6e6), (20, 1.5e6), (100, 1.5e6)])
+@pytest.mark.parametrize(("d", "most"), [(5, 0.6e6), (20, 1.5e6), pytest.param(100, 1.5e6, marks=pytest.mark.slow)])
 def test_size(d, most):
     assert len(html_report(made_up(d, draws=60)).encode()) < most
 

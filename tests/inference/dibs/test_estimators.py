@@ -235,6 +235,7 @@ def test_flips_are_evidences_of_flipped_families(model):
     np.testing.assert_allclose(on_device, found, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [16, 17])
 def test_blocks_of_parents_hold_all_of_them(most):
     """On 34 nodes: blocks of 16 parents, or of all nodes. Column 1 has the most parents."""
@@ -247,6 +248,7 @@ def test_blocks_of_parents_hold_all_of_them(most):
     np.testing.assert_allclose(found, flip_ratios_on_host(table, graphs), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_lapack_calls_of_a_program_come_one_after_the_other():
     """Batches of them that run at the same time can wait for each other's threads for ever (`map_chunked`)."""
     d, model = 34, dp.LinearGaussian()

@@ -50,7 +50,9 @@ def ensembles_for(scoring):
 
 
 @pytest.mark.parametrize("seconds", [2.0, 1e-9], ids=["one task", "a task for every kept graph"])
-@pytest.mark.parametrize("prior", [ErdosRenyi(), Slow()], ids=["compiled", "in Python"])
+@pytest.mark.parametrize(
+    "prior", [ErdosRenyi(), pytest.param(Slow(), marks=pytest.mark.slow)], ids=["compiled", "in Python"]
+)
 def test_rounds_elsewhere_are_the_rounds_here(prior, seconds, monkeypatch):
     monkeypatch.setattr(elsewhere, "SECONDS", seconds)
     scoring = scorer_for(BGe(), prior, BGe().summarise(SIM.train), 5)
@@ -93,6 +95,7 @@ def test_the_same_posterior_with_any_number_of_workers(count, crew):
     assert made.recovered > 0
 
 
+@pytest.mark.slow
 def test_stopped_with_workers_and_resumed_without(tmp_path, crew, monkeypatch):
     """SIGTERM between batches; what was saved goes on in this process, to the same end."""
     whole, real, calls = digest(fit()), Recorder.reached, []
