@@ -125,7 +125,7 @@ class Candidates:
     ) -> Worth:  # fmt: skip
         """Add and remove parents, the best first, as long as that gains; only those among some nodes if given, from a
         family if given. Return what every edge is worth then; nothing if a step leaves the score below `floor`."""
-        row = self.required[:, node].copy() if row is None else row
+        row = (self.required[:, node] if row is None else row).copy()
         for _ in range(2 * LARGEST_SET):
             change = self._changes(node, row)
             if among is not None:
@@ -165,7 +165,7 @@ class Candidates:
             self.worth = np.full((self.d, self.d), -np.inf)
         tasks += [partial(self.worth_in, j, row) for j, row in common_families(graphs, COMMON)]
         if self.model.table is not None:
-            free = np.logical_not(np.all(descendants(graphs), axis=0))
+            free = np.logical_not(np.all(descendants(graphs), axis=0))  # no descendant in some graph
             absent = (self.model.table.place == ABSENT) & free
             tasks += [partial(self.worth_instead, j, row, absent[j]) for j, row in common_families(graphs, FREQUENT)]
             if without:
