@@ -22,7 +22,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError, positive, whole_number
 from dagpost.models.base import Model, Statistics
 from dagpost.models.gp_evidence import Grid, evidence_grids
-from dagpost.models.gp_factors import reduce_matrix
+from dagpost.models.gp_factors import function_variance, reduce_matrix
 from dagpost.typing import Graph, Graphs, Key, Scalar, SoftColumn, SoftGraph, Theta
 
 KERNELS = {"both": ("joint", "sum"), "joint": ("joint",), "sum": ("sum",)}
@@ -89,8 +89,8 @@ def single_frequencies(count: int, d: int) -> Float[np.ndarray, "p f"]:
 class GaussianProcess(Model):
     """Gaussian-process model, `x_j = intercept + f_j(parents) + noise`, for relations of unknown shape.
 
-    `f_j` has the prior covariance `v r [(1 - c) k + c k_linear]` with v the noise variance, r the signal-to-noise
-    ratio and c = `linear_share`. With several parents, k is one of two kernels with equal probability. The joint kernel
+    `f_j` has the prior covariance `v r [(1 - c) k / s + c k_linear]` with v the noise variance, r the signal-to-noise
+    ratio, c = `linear_share`, and s the variance that functions of kernel k have over standard normal inputs. With several parents, k is one of two kernels with equal probability. The joint kernel
     is the squared exponential of all p parents together, of length scale `l sqrt(p)` in standard deviations of the
     columns, whose functions have interactions of any kind; the sum kernel is the mean of the squared exponentials of
     single parents, of length scale l, whose functions have none. Noise, intercept and function are integrated out in
@@ -132,8 +132,8 @@ class GaussianProcess(Model):
     """
 
     kernel: str = "both"
-    lengths: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
-    ratios: tuple[float, ...] = (0.5, 2.0, 8.0, 32.0, 128.0)
+    lengths: tuple[float, ...] = (0.5, 1.0, 2.0)
+    ratios: tuple[float, ...] = (1.0, 4.0, 16.0, 64.0, 256.0)
     linear_share: float = 0.2
     variance_shape: float = 2.0
     variance_rate: float = 2.0
@@ -263,12 +263,15 @@ class GaussianProcess(Model):
             return np.full(self.features, -1)
         return parents[np.arange(self.features) * len(parents) // self.features]
 
-    def _prior_variances(self, p: int, ratio: float, owner: Int[np.ndarray, " f"]) -> Float[np.ndarray, " q"]:
+    def _prior_variances(
+        self, p: int, length: float, ratio: float, owner: Int[np.ndarray, " f"]
+    ) -> Float[np.ndarray, " q"]:
         """Return the prior variances of p weights and 2F coefficients, in units of the noise variance."""
         linear = np.full(p, ratio * self.linear_share / max(p, 1))
         # every kernel that is summed has 1/p of the variance, whatever its number of waves
         _, kernel, counts = np.unique(owner, return_inverse=True, return_counts=True)
-        curved = ratio * (1 - self.linear_share) / (len(counts) * counts[kernel])
+        spread = function_variance(p if owner[0] < 0 else 1, length**-2)
+        curved = ratio * (1 - self.linear_share) / (spread * len(counts) * counts[kernel])
         return np.concatenate([linear, curved, curved])
 
     def draw_theta(self, key: Key, graph: Graph, stats: Statistics) -> GpTheta:
@@ -314,7 +317,7 @@ class GaussianProcess(Model):
         y, x = shared.standard[group, j, :n], shared.standard[group, parents, :n].T
         phase = x / length @ self._frequencies(owner, shared.values.shape[1])[:, parents].T
         design = np.hstack([np.ones((n, 1)), x, np.cos(phase), np.sin(phase)])[:, : None if p else 1]
-        prior = np.append(self.intercept_scale**2, self._prior_variances(p, ratio, owner) if p else ())
+        prior = np.append(self.intercept_scale**2, self._prior_variances(p, length, ratio, owner) if p else ())
         # coefficients | v ~ N(S Φᵀy, v S), S⁻¹ = ΦᵀΦ + D⁻¹ = C Cᵀ, v ~ InverseGamma(a + N/2, b_N)
         q = len(prior)
         matrix = np.zeros((q + 6, q + 6))  # two rows Φᵀy below, and four that are read in vain
@@ -347,9 +350,15 @@ class GaussianProcess(Model):
             kernel, length, ratio = self._at(point, len(parents))
             theta.owner[0, j] = owner = self._owners(kernel, parents)
             variance = self.variance_rate / (1 + ratio) / rng.gamma(self.variance_shape, size=1)
-            spread = np.sqrt(variance * np.append(0.0, self._prior_variances(len(parents), ratio, owner)))
-            drawn = (spread * rng.standard_normal(len(spread)))[None]
-            _write(theta, j, parents, [0], drawn, variance, length, np.zeros(d), np.ones(d))
+            normals = rng.standard_normal(1 + len(parents) + 2 * self.features)
+            drawn = np.zeros_like(normals)
+            if len(parents):
+                drawn[1:] = normals[1:] * np.sqrt(variance * self._prior_variances(len(parents), length, ratio, owner))
+                # E cos(w · z / l) = exp(-|w|² / 2 l²) and E sin = 0 for standard normal z: the function has mean 0
+                waves = self._frequencies(owner, d)[:, parents] / length
+                cosines = drawn[1 + len(parents) :][: self.features]
+                drawn[0] = -cosines @ np.exp(-0.5 * np.sum(waves**2, axis=1))
+            _write(theta, j, parents, [0], drawn[None], variance, length, np.zeros(d), np.ones(d))
         return jax.tree.map(lambda leaf: leaf[0], theta)
 
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:

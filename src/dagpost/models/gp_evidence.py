@@ -2,15 +2,17 @@
 
 For the standardised node y and its p standardised parents X, given a length l, a ratio r and the noise variance v,
 
-    y ~ N(0, v M),   M = I + kappa² 1 1ᵀ + r K,   K = (1 - c) k(X, X) + c X Xᵀ / p,
+    y ~ N(0, v M),   M = I + kappa² 1 1ᵀ + r K,   K = (1 - c) k(X, X) / s + c X Xᵀ / p,
     v | r ~ InverseGamma(a, b / (1 + r)),
 
 with one of two kernels k, which are the same for one parent,
 
     joint:  k(x, x') = k_SE(x, x'; l sqrt(p)),       sum:  k(x, x') = 1/p sum_a k_SE(x_a, x'_a; l),
 
-The total variance `v (1 + r)` has the same prior for every ratio and every number of parents. With v integrated out, y
-has a multivariate Student density:
+and s the variance that functions of kernel k have over standard normal inputs (`function_variance`), so that r is the
+ratio of signal to noise whatever the length. Without it functions of long lengths would hardly vary, and a family with
+an unrelated parent would cost little. The total variance `v (1 + r)` has the same prior for every ratio and every number
+of parents. With v integrated out, y has a multivariate Student density:
 
     log p(y | l, r) = a log(b / (1 + r)) + log Γ(a + N/2) - log Γ(a) - N/2 log(2π)
                       - ½ log|M| - (a + N/2) log(b / (1 + r) + ½ yᵀ M⁻¹ y).
@@ -19,7 +21,7 @@ Two ways lead to `|A|` and `A⁻¹` of `A = I + r K`; the intercept is a change 
 
 * Factor: `k ≈ L Lᵀ` by a Cholesky factor with pivots, which ends when the trace of the remainder E is negligible:
   `½ log|A|` changes by at most `½ r tr(E)`. For the sum kernel L has the factors of its terms side by side, which have
-  few columns each. With `B = [sqrt(1 - c) L, sqrt(c / p) X]` of R columns, `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`, which
+  few columns each. With `B = [sqrt((1 - c) / s) L, sqrt(c / p) X]` of R columns, `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`, which
   takes matrices of size R.
 * Direct: the Cholesky factor of A itself, of size N, where R would be nearly N.
 
@@ -40,7 +42,7 @@ from jaxtyping import Float
 
 from dagpost._util.compiled import njit
 from dagpost._util.environment import available_cores
-from dagpost.models.gp_factors import FAST, factor, kernel_row, products, reduce_matrix, sum_factor
+from dagpost.models.gp_factors import FAST, factor, function_variance, kernel_row, products, reduce_matrix, sum_factor
 
 REMAINDER = 1e-4
 """Largest `r tr(E)` of a factor, in nats."""
@@ -147,7 +149,7 @@ def _by_factor(grid, y, basis, ranks, p, matrix, best, out):
 
 
 @njit(nogil=True, fastmath=FAST)
-def _directly(grid, y, inputs, summed, precision, matrix, best, out):
+def _directly(grid, y, inputs, summed, precision, weight, matrix, best, out):
     """Write `log p(y | l, r)` of every ratio to `out`, from Cholesky factors of A.
 
     Return the largest, or `best` if that is larger.
@@ -165,7 +167,7 @@ def _directly(grid, y, inputs, summed, precision, matrix, best, out):
             product = 0.0
             for a in range(p):
                 product += inputs[a, i] * inputs[a, j]
-            kernel[i, j] = (1.0 - grid.linear) * kernel[i, j] + grid.linear / p * product
+            kernel[i, j] = weight * kernel[i, j] + grid.linear / p * product
     log_determinants, quadratics = np.empty(len(grid.ratios)), np.empty(len(grid.ratios))
     for k in range(len(grid.ratios)):
         if _remaining_bound(grid, rows, k, log_determinants, quadratics) < best - NEGLIGIBLE:
@@ -214,10 +216,11 @@ def _along_lengths(grid, y, inputs, summed, arrays, best, out):
     for a in range(p):
         basis[a] = np.sqrt(grid.linear / p) * inputs[a]
     ranks = np.empty(len(grid.ratios), dtype=np.int64)
-    targets = REMAINDER / grid.ratios
     large = False
     for length in range(len(grid.lengths) - 1, -1, -1):  # the longest takes the smallest rank
         precision = 1.0 / (grid.lengths[length] ** 2 * (1 if summed else p))
+        weight = (1.0 - grid.linear) / function_variance(1 if summed else p, precision)
+        targets = REMAINDER / (weight * grid.ratios)
         if not large:
             if summed:
                 rank = sum_factor(inputs, precision, targets, most, work, basis[p:], ranks)
@@ -225,10 +228,10 @@ def _along_lengths(grid, y, inputs, summed, arrays, best, out):
                 rank = factor(inputs, precision, targets, most, basis[p:], ranks)
             large = rank < 0 and rows <= DIRECT_ROWS
         if large:
-            best = _directly(grid, y, inputs, summed, precision, matrix, best, out[length])
+            best = _directly(grid, y, inputs, summed, precision, weight, matrix, best, out[length])
             continue
         for i in range(p, p + ranks[-1]):
-            basis[i] *= np.sqrt((1.0 - grid.linear) / (p if summed else 1))
+            basis[i] *= np.sqrt(weight / (p if summed else 1))
         best = _by_factor(grid, y, basis, ranks, p, matrix, best, out[length])
     return best
 

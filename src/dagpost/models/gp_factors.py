@@ -81,6 +81,15 @@ def reduce_matrix(matrix, size):
     return log_determinant, first, both, second
 
 
+@njit(nogil=True)
+def function_variance(p, precision):
+    """Return the expected variance of a function with kernel `k_SE` over p standard normal inputs.
+
+    It is `E k(x, x) - E k(x, x')`, with x - x' normal of variance 2.
+    """
+    return 1.0 - (1.0 + 2.0 * precision) ** (-0.5 * p)
+
+
 @njit(nogil=True, fastmath=FAST)
 def kernel_row(inputs, i, precision, out):
     """Write `k_SE` of row i with every row to `out`."""
