@@ -5,7 +5,7 @@ import pytest
 
 import dagpost as dp
 from dagpost._util.clock import Clock
-from dagpost.inference.auto import EXACT_NUMERICAL_UP_TO, EXACT_UP_TO
+from dagpost.inference.auto import EXACT_NUMERICAL_UP_TO, EXACT_UP_TO, ORDERS_UP_TO
 from dagpost.inference.exact import ExactPosterior
 from dagpost.inference.method import Problem
 
@@ -53,4 +53,5 @@ def test_what_asks_for_chains_gets_them():
     assert dp.Auto().is_exact(problem(model=dp.MlpGaussian()))
     assert not dp.Auto().is_exact(problem(EXACT_NUMERICAL_UP_TO + 1, model=dp.MlpGaussian()))
     assert not dp.Auto().is_exact(problem(EXACT_UP_TO, limit=1.0)) and dp.Auto().is_exact(problem(limit=1.0))
-    assert dp.Auto().is_exact(problem(EXACT_UP_TO)) and not dp.Auto().is_exact(problem(EXACT_UP_TO + 1))
+    assert dp.Auto().is_exact(problem(EXACT_UP_TO)) and dp.Auto().is_exact(problem(ORDERS_UP_TO))
+    assert not dp.Auto().is_exact(problem(ORDERS_UP_TO + 1))

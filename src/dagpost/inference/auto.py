@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from dagpost._util.clock import FOREVER, Clock
+from dagpost._util.environment import available_memory
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.workers import current_workers
 from dagpost.data import Dataset
@@ -28,6 +29,8 @@ from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.checkpoints.recorder import Sections
 from dagpost.inference.dibs import Dibs, default_settings, infer
 from dagpost.inference.exact import Exact
+from dagpost.inference.exact.by_orders import orders_drawn
+from dagpost.inference.exact.orders import memory_bytes
 from dagpost.inference.integration import additive_start, integrated, refine_numerically
 from dagpost.inference.mcmc.augmented import Augmented, augment
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
@@ -48,6 +51,8 @@ START_TIME = 0.25
 """Of a time limit, for finding where to start the chains."""
 EXACT_UP_TO = 14
 """Nodes up to which the exact posterior takes seconds."""
+ORDERS_UP_TO = 20
+"""Nodes up to which independent exact draws by way of orders take seconds, for models with a table of families."""
 EXACT_SLOW_UP_TO = 10
 """The same for a model whose families take milliseconds, because their evidence has no compiled table."""
 MOST_FAMILIES = 1 << 25
@@ -198,13 +203,22 @@ def starting_graphs(start: Start, data: Dataset, prior: GraphPrior, key: Key, cl
 
 
 def exact_seconds(d: int) -> float:
-    """Return seconds that the exact posterior over d nodes takes at most: tables grow as 3^d."""
+    """Return seconds that the exact posterior over d nodes takes on two cores: its tables grow as 3^d, and as d 2^d
+    where draws come by way of orders."""
+    if d > EXACT_UP_TO:
+        return 8.0 * 2.1 ** (d - ORDERS_UP_TO)
     return 15.0 * 3.0 ** (d - EXACT_UP_TO)
 
 
 def draws_of_exact(problem: Problem, draws: int) -> Posterior:
     """Return independent draws of the exact posterior, with exact edge probabilities."""
     data, model, seed = problem.data, problem.model, problem.seed
+    if data.nodes > EXACT_UP_TO:
+        stats = model.summarise(data)
+        drawn = orders_drawn(problem, model, stats, draws)
+        record = RunRecord("auto", diagnostics=drawn.diagnostics(), verdict=drawn.verdict())
+        key, graphs = jax.random.fold_in(key_from_seed(seed), 1), drawn.graphs(seed)
+        return posterior_of_draws(graphs, data.names, model, problem.prior, stats, key, record, drawn.edges.mean)
     exact = Exact(draws, parameters=not model.has_evidence).run(problem)
     record = RunRecord("auto", diagnostics=exact.record.diagnostics, verdict=exact.record.verdict)
     if not model.has_evidence:  # the parameters came with the evidence
@@ -312,6 +326,8 @@ class Auto(Method):
         if self.is_exact(problem):
             seconds = exact_seconds(d) * len(problem.prior.components(d)) / 4
             duration = "a second or two" if seconds < 2 else f"about {seconds:.0f} s"
+            if d > EXACT_UP_TO:
+                return f"exact draws by sums over all orders of {d} columns, about {max(2.0, exact_seconds(d)):.0f} s"
             return f"exact sum over all graphs of {d} columns, {duration}"
         if not self.samples_by_chains(problem):
             return self.dibs.plan(problem)
@@ -328,6 +344,8 @@ class Auto(Method):
         model, prior, d = problem.model, problem.prior, problem.data.nodes
         of_chains = (self.start, self.precision, self.effort(), self.dibs.changes(), problem.every)
         most = EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO
+        if model.has_conjugate_table and memory_bytes(d, len(prior.components(d))) / 2**30 < available_memory():
+            most = ORDERS_UP_TO
         if model.family_terms(problem.data) * d << (d - 1) > MOST_FAMILIES:  # about a microsecond each
             most = 0
         return bool(

@@ -248,6 +248,9 @@ class Additive(Model):
             log_shares=np.full(len(precisions), -log(len(precisions))),
         )
 
+    def family_terms(self, data: Dataset) -> int:
+        return len(self.signal_ratios) * (1 + self.functions)
+
     def evidence_table(self, stats: Statistics) -> ConjugateTable:
         return stats.shared.table
 

@@ -217,8 +217,12 @@ class Model(abc.ABC):
     @property
     def has_compiled_evidence(self) -> bool:
         """Whether the model implements `evidence_table` or `count_table`; known without data."""
-        gaussian = type(self).evidence_table is not Model.evidence_table
-        return self.has_evidence and (gaussian or type(self).count_table is not Model.count_table)
+        return self.has_evidence and (self.has_conjugate_table or type(self).count_table is not Model.count_table)
+
+    @property
+    def has_conjugate_table(self) -> bool:
+        """Whether the model implements `evidence_table`, by which all families on few nodes take a moment."""
+        return type(self).evidence_table is not Model.evidence_table
 
     def log_evidence(self, j: int, parents: Any, stats: Statistics) -> float:
         """Return `log p(x_j | parents)` with the parameters integrated out.

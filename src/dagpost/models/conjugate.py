@@ -194,32 +194,6 @@ def all_families(table: ConjugateTable, graphs: Graphs) -> Float[np.ndarray, "m 
     return out
 
 
-@njit
-def _subsets(table, out):
-    """Write the log evidence of every node given every parent set to `out`."""
-    d = out.shape[0]
-    parents, columns, lower = family_scratch(table)
-    for j in range(d):
-        for subset in range(out.shape[1]):
-            if subset >> j & 1:
-                out[j, subset] = -np.inf
-                continue
-            p = 0
-            for i in range(d):
-                if subset >> i & 1:
-                    parents[p] = i
-                    p += 1
-            out[j, subset] = evidence_with(table, j, parents, p, columns, lower)
-
-
-def evidence_of_subsets(table: ConjugateTable) -> Float[np.ndarray, "d s"]:
-    """Return the log evidence of every node given every parent set (bit set); -inf where the set contains the node."""
-    d = len(table.group)
-    out = np.empty((d, 1 << d))
-    _subsets(table, out)
-    return out
-
-
 class Coefficients(NamedTuple):
     """Terms of a draw of the weights of every node given its parents P; column j belongs to node j."""
 

@@ -90,13 +90,14 @@ class GaussianProcess(Model):
     """Gaussian-process model, `x_j = intercept + f_j(parents) + noise`, for relations of unknown shape.
 
     `f_j` has the prior covariance `v r [(1 - c) k / s + c k_linear]` with v the noise variance, r the signal-to-noise
-    ratio, c = `linear_share`, and s the variance that functions of kernel k have over standard normal inputs. With several parents, k is one of two kernels with equal probability. The joint kernel
-    is the squared exponential of all p parents together, of length scale `l sqrt(p)` in standard deviations of the
-    columns, whose functions have interactions of any kind; the sum kernel is the mean of the squared exponentials of
-    single parents, of length scale l, whose functions have none. Noise, intercept and function are integrated out in
-    closed form, and the kernel, l and r over a grid with equal weights. Columns are standardised inside, so that units
-    do not matter; the evidence is nevertheless a density of the data as given. A family costs milliseconds for a
-    hundred rows, and with many rows time grows as `rows · rank²`.
+    ratio, c = `linear_share`, and s the variance that functions of kernel k have over standard normal inputs. With
+    several parents, k is one of two kernels with equal probability. The joint kernel is the squared exponential of all
+    p parents together, of length scale `l sqrt(p)` in standard deviations of the columns, whose functions have
+    interactions of any kind; the sum kernel is the mean of the squared exponentials of single parents, of length scale
+    l, whose functions have none. Noise, intercept and function are integrated out in closed form, and the kernel, l and
+    r over a grid with equal weights. Columns are standardised inside, so that units do not matter; the evidence is
+    nevertheless a density of the data as given. A family costs milliseconds for a hundred rows, and with many rows time
+    grows as `rows · rank²`.
 
     Parameters
     ----------

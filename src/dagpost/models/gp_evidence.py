@@ -11,8 +11,8 @@ with one of two kernels k, which are the same for one parent,
 
 and s the variance that functions of kernel k have over standard normal inputs (`function_variance`), so that r is the
 ratio of signal to noise whatever the length. Without it functions of long lengths would hardly vary, and a family with
-an unrelated parent would cost little. The total variance `v (1 + r)` has the same prior for every ratio and every number
-of parents. With v integrated out, y has a multivariate Student density:
+an unrelated parent would cost little. The total variance `v (1 + r)` has the same prior for every ratio and every
+number of parents. With v integrated out, y has a multivariate Student density:
 
     log p(y | l, r) = a log(b / (1 + r)) + log Γ(a + N/2) - log Γ(a) - N/2 log(2π)
                       - ½ log|M| - (a + N/2) log(b / (1 + r) + ½ yᵀ M⁻¹ y).
@@ -21,8 +21,8 @@ Two ways lead to `|A|` and `A⁻¹` of `A = I + r K`; the intercept is a change 
 
 * Factor: `k ≈ L Lᵀ` by a Cholesky factor with pivots, which ends when the trace of the remainder E is negligible:
   `½ log|A|` changes by at most `½ r tr(E)`. For the sum kernel L has the factors of its terms side by side, which have
-  few columns each. With `B = [sqrt((1 - c) / s) L, sqrt(c / p) X]` of R columns, `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`, which
-  takes matrices of size R.
+  few columns each. With `B = [sqrt((1 - c) / s) L, sqrt(c / p) X]` of R columns, `A⁻¹ = I - r B (I + r BᵀB)⁻¹ Bᵀ`,
+  which takes matrices of size R.
 * Direct: the Cholesky factor of A itself, of size N, where R would be nearly N.
 
 Most points of the grid are far below the best one, and the larger ratios need not be computed to know that. As a

@@ -39,6 +39,7 @@ LARGEST_WITH_NAMES = 200
 """Most nodes whose names stand beside a heat map."""
 INTERVAL_NOTES = {
     "exact": "exact, no Monte Carlo error",
+    "orders": "{level:.0%} Monte Carlo interval, from independent draws",
     "chains": "{level:.0%} Monte Carlo interval, from batch means of the chains",
     "graphs": "{level:.0%} Wilson interval, {draws:.0f} effective draws",
 }

@@ -11,6 +11,7 @@ An edge probability is itself the statement of uncertainty about the edge. What 
 computed it, and there are three cases:
 
 * "exact": sums over all DAGs carry no sampling error, the interval is a point;
+* "orders": the average over independent orders of the nodes, with its standard error;
 * "chains": the average over all rounds of MCMC, with the standard error that batch means give for each edge;
 * "graphs": a weighted set of graphs, as so many independent draws as its weights are worth, `1 / sum_m w_m²`; then
   Wilson's interval for a share, which does not collapse at 0 and 1. Particles of DiBS repel each other and are no
@@ -148,7 +149,7 @@ def edges_of(post: GraphSample, graph: Graph) -> list[str]:
     return out
 
 
-Source = Literal["exact", "chains", "graphs"]
+Source = Literal["exact", "orders", "chains", "graphs"]
 
 
 def equivalence_classes(post: GraphSample, top: int | None) -> list[tuple[Graph, float]]:
@@ -178,11 +179,13 @@ def edge_intervals(post: GraphSample, level: float) -> EdgeIntervals:
         raise InputError(f"level={level!r}: give a probability between 0 and 1")
     p, z = post.edge_marginals, float(norm.ppf((1 + level) / 2))
     diagnostics = post.record.diagnostics
-    if post.is_exhaustive or (post.marginals is not None and isinstance(diagnostics, ExactDiagnostics)):
+    exact = isinstance(diagnostics, ExactDiagnostics)
+    errors = diagnostics.edge_errors if isinstance(diagnostics, ExactDiagnostics | ChainDiagnostics) else None
+    if post.is_exhaustive or (post.marginals is not None and exact and errors is None):
         return EdgeIntervals(p, p, "exact")
-    if post.marginals is not None and isinstance(diagnostics, ChainDiagnostics):
-        half = z * np.asarray(diagnostics.edge_errors, dtype=float)
-        return EdgeIntervals(np.maximum(p - half, 0.0), np.minimum(p + half, 1.0), "chains")
+    if post.marginals is not None and errors is not None:
+        half = z * np.asarray(errors, dtype=float)
+        return EdgeIntervals(np.maximum(p - half, 0.0), np.minimum(p + half, 1.0), "orders" if exact else "chains")
     lower, upper = wilson(p, effective_draws(post), z)
     off = ~np.eye(post.nodes, dtype=np.bool_)  # nothing is open about self-loops
     return EdgeIntervals(lower * off, upper * off, "graphs")

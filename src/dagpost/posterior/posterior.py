@@ -358,8 +358,8 @@ class Posterior(GraphSample):
         """The edge table with the Monte Carlo interval of each probability: `lower` and `upper`.
 
         It says how far the number may be off because it was sampled; `attrs["source"]` names where it comes from:
-        "exact" (no sampling error), "chains" (batch means of MCMC) or "graphs" (as many independent draws as the
-        weights are worth). See `dagpost.posterior.features`.
+        "exact" (no sampling error), "orders" (independent draws), "chains" (batch means of MCMC) or "graphs" (as many
+        independent draws as the weights are worth). See `dagpost.posterior.features`.
 
         >>> import dagpost as dp
         >>> post = dp.exact(dp.simulate(nodes=3, observations=50, seed=1).train)

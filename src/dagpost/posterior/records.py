@@ -128,11 +128,18 @@ class ResamplingDiagnostics(Diagnostics):
 
 @dataclass(frozen=True)
 class ExactDiagnostics(Diagnostics):
-    """Exact inference: the algorithm, `log p(D)`, and the log of the sum of the unnormalised posterior."""
+    """Exact inference: the algorithm, `log p(D)`, and the log of the sum of the unnormalised posterior.
 
-    algorithm: Literal["enumerate", "layers"]
+    Where the graphs are drawn by way of orders: the number of orders drawn, the share of proposals that were accepted,
+    and the standard error of every edge probability.
+    """
+
+    algorithm: Literal["enumerate", "layers", "orders"]
     log_evidence: float | None = None
     log_normaliser: float | None = None
+    orders: int | None = None
+    acceptance: float | None = None
+    edge_errors: Sequence[Sequence[float]] | None = None
 
 
 KINDS: tuple[type[Diagnostics], ...] = (

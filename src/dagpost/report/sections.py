@@ -60,7 +60,13 @@ def assess(post: Posterior) -> Assessment:
 def _about_method(post: Posterior) -> tuple[Level, str, list[Reason]]:
     """Return level, headline and reasons that follow from the method and its diagnostics."""
     record, graphs = post.record, len(post)
-    if record.method == "exact" or isinstance(record.diagnostics, ExactDiagnostics):
+    found = record.diagnostics
+    if isinstance(found, ExactDiagnostics) and found.algorithm == "orders":
+        assert record.verdict is not None
+        level: Level = "good" if record.verdict.trusted else "caution"
+        headline = "As a computation, yes: these are" if record.verdict.trusted else "With care: these are few"
+        return level, f"{headline} independent draws of the exact posterior.", [Reason(level, record.verdict.text)]
+    if record.method == "exact" or isinstance(found, ExactDiagnostics):
         reasons = [Reason("good", "Edge probabilities are sums over all graphs: they carry no sampling error.")]
         if not post.is_exhaustive:
             reasons.append(

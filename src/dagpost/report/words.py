@@ -155,6 +155,7 @@ METHODS = {
     "bootstrap-ges": "Bootstrap: greedy equivalence search (GES) on resamples of the rows, weighted by the posterior",
 }
 """Sentence for each shipped method other than "auto"."""
+ORDERS = "Exact: independent draws of acyclic graphs, by way of sums over orders of the columns"
 CHAINS = "Markov chains at several temperatures that judge their own agreement"
 STARTS = {
     "empty": "chains start from the empty graph",
@@ -247,6 +248,8 @@ def method_sentence(method: str, diagnostics: Diagnostics | None = None) -> str:
     """
     if method != "auto":
         return METHODS.get(method, method)
+    if isinstance(diagnostics, ExactDiagnostics) and diagnostics.algorithm == "orders":
+        return f"{ORDERS} (chosen automatically)"
     if isinstance(diagnostics, ExactDiagnostics):
         return f"{METHODS['exact']} (chosen automatically)"
     if isinstance(diagnostics, ParticleDiagnostics):

@@ -114,8 +114,8 @@ def test_errors_name_the_cause(sim):
     ]:
         with pytest.raises(InputError, match=message):
             dp.exact(sim.train, **{"algorithm": "layers", **options})
-    with pytest.raises(InputError, match="21 nodes needs"), pytest.warns(DataWarning):
-        dp.exact(np.random.default_rng(0).normal(size=(20, 21)))
+    with pytest.raises(InputError, match="26 nodes needs"), pytest.warns(DataWarning):
+        dp.exact(np.random.default_rng(0).normal(size=(20, 26)))
     with pytest.raises(InputError, match="constant"):
         dp.exact(np.column_stack([np.ones(10), np.arange(10.0)]))
 

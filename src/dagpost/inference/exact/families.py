@@ -14,8 +14,9 @@ from jaxtyping import Bool, Float
 from dagpost._util.environment import cached_by_value
 from dagpost.errors import InputError
 from dagpost.models import Model, Statistics
-from dagpost.models.conjugate import evidence_of_subsets
+from dagpost.models.conjugate_subsets import evidence_of_subsets
 from dagpost.priors import GraphPrior
+from dagpost.priors.column_subsets import factors_of_subsets
 from dagpost.typing import Graphs
 
 
@@ -40,6 +41,9 @@ def evidence_table(model: Model, stats: Statistics, d: int) -> Float[np.ndarray,
 
 def prior_table(prior: GraphPrior, d: int) -> Float[np.ndarray, "d s"]:
     """Return the log prior factor of every node and parent set."""
+    table = prior.column_table(d)
+    if table is not None:
+        return factors_of_subsets(table)
     sets = members(d)
     with jax.enable_x64(True):
         by_set = _batched(prior)
@@ -63,3 +67,9 @@ def codes(graphs: Graphs) -> np.ndarray:
 def log_weights(table: Float[np.ndarray, "d s"], graphs: Graphs) -> Float[np.ndarray, " m"]:
     """Return the unnormalised log posterior of each graph, from the table of families."""
     return table[np.arange(graphs.shape[-1]), codes(graphs)].sum(axis=1)
+
+
+def check_mass(log_normaliser: float) -> None:
+    """Raise if every DAG has probability zero."""
+    if not np.isfinite(log_normaliser):
+        raise InputError("no DAG is possible under this prior: its constraints contradict each other")

@@ -59,12 +59,12 @@ def memory_bytes(d: int) -> int:
     return 11 * (states + subsets + scratch) // 10
 
 
-@njit
+@njit(parallel=True)
 def log_subset_sums(table, supersets=False):
     """Return `log A_j(U) = log sum_{P ⊆ U} w_j(P)` for every U; with `supersets` the sum is over P ⊇ U."""
     out = table.copy()
     d, size = out.shape
-    for j in range(d):
+    for j in prange(d):
         for i in range(d):
             for s in range(size):
                 if (s >> i & 1) != supersets:
@@ -73,7 +73,7 @@ def log_subset_sums(table, supersets=False):
 
 
 @njit
-def _potentials(log_total):
+def potentials(log_total):
     """Return β(U) of every U."""
     d, size = log_total.shape
     out = np.full(size, -np.inf)
@@ -215,7 +215,7 @@ def _forward_level(sets, log_total, potential, ternary, backward, forward, plus,
                 forward[state[x]] = factor[x] * arriving[x]
 
 
-def _by_size(d: int) -> list[np.ndarray]:
+def sets_by_size(d: int) -> list[np.ndarray]:
     """Return all bit sets grouped by their number of members."""
     sets = np.arange(1 << d)
     sizes = np.bitwise_count(sets)
@@ -231,12 +231,12 @@ def backward_pass(log_weight: Float[np.ndarray, "d s"], advance: Advance = lambd
     """Return the normaliser of `prod_j w_j(P_j)` over all DAGs, and the tables from which DAGs are drawn."""
     d = log_weight.shape[0]
     log_total = log_subset_sums(log_weight)
-    potential = _potentials(log_total)
+    potential = potentials(log_total)
     ternary = (3 ** np.arange(d)) @ (np.arange(1 << d)[None, :] >> np.arange(d)[:, None] & 1)
     everything = (1 << d) - 1
     backward = np.zeros(3**d)
     backward[ternary[everything] + ternary[1:]] = 1.0
-    by_size = _by_size(d)
+    by_size = sets_by_size(d)
     for size in range(d - 1, 0, -1):
         _backward_level(by_size[size], log_total, potential, ternary, backward)
         advance(len(by_size[size]) * 2.0**d)
@@ -264,7 +264,7 @@ def family_probabilities(layers: Layers, advance: Advance = lambda amount: None)
     forward[0] = np.exp(potential[0] - log_normaliser)
     plus = np.zeros((d, 1 << d))
     minus = np.zeros((CHUNKS, d, 1 << d))
-    by_size = _by_size(d)
+    by_size = sets_by_size(d)
     for size in range(d):
         _forward_level(by_size[size], log_total, potential, ternary, backward, forward, plus, minus)
         advance(3 * len(by_size[size]) * 2.0**d)

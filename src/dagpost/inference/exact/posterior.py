@@ -18,6 +18,7 @@ from dagpost.inference.exact.families import (
     log_weights,
 )
 from dagpost.inference.exact.layers import Layers
+from dagpost.inference.exact.orders import Orders, draw_orders, graphs_of
 from dagpost.inference.exact.sampling import draw_graphs
 from dagpost.posterior import Expectation, ParentSet, Posterior
 from dagpost.typing import Graph, Graphs
@@ -53,12 +54,35 @@ class Summation(NamedTuple):
         return rng.permutation(np.concatenate(parts))
 
 
+class OrderSums(NamedTuple):
+    """Family weights of each component of the prior, and the sums over orders that represent all DAGs; components that
+    are negligible are left out of the latter."""
+
+    tables: list[Float[np.ndarray, "d s"]]
+    sums: list[Orders]
+
+    def log_weights(self, graphs: Graphs) -> Float[np.ndarray, " m"]:
+        """Return the unnormalised log posterior of each graph."""
+        return np.logaddexp.reduce([log_weights(table, graphs) for table in self.tables])
+
+    def draw(self, rng: np.random.Generator, draws: int) -> Graphs:
+        """Return independent draws."""
+        parts, count = [], 0
+        for found, _ in draw_orders(self.sums, rng):
+            parts.append(graphs_of(self.sums, found, rng))
+            count += len(found.nodes)
+            if count >= draws:
+                break
+        return np.concatenate(parts)[:draws]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactPosterior(Posterior):
     """The exact posterior. Edge marginals, evidence, MAP graph and parent sets have no Monte Carlo error.
 
     With up to five nodes `graphs` holds all DAGs (that prior knowledge allows) with their probabilities. With more, it
-    holds independent exact draws with equal weights, and `marginals` the exact edge probabilities.
+    holds independent exact draws with equal weights, and `marginals` the exact edge probabilities. By way of orders
+    (more than 16 nodes) edge probabilities, evidence and parent sets are means over independent draws.
 
     Attributes
     ----------
@@ -67,7 +91,7 @@ class ExactPosterior(Posterior):
     log_normaliser
         `log sum_G exp(log_joint(G))`.
     parent_probabilities
-        `Pr(parents of j = P | D)` by node j and bit set P, (d, 2^d).
+        `Pr(parents of j = P | D)` by node j and bit set P, (d, 2^d); None by way of orders.
     best
         The most probable DAG; see `map_graph`. Under a prior that is a mixture it is the best of the most probable
         ones under each component.
@@ -77,7 +101,7 @@ class ExactPosterior(Posterior):
     log_normaliser: float = float("nan")
     parent_probabilities: Float[np.ndarray, "d s"] | None = None
     best: Graph | None = None
-    _source: Listing | Summation | None = None
+    _source: Listing | Summation | OrderSums | None = None
 
     def weighted(self, kind: Literal["uniform", "posterior"]) -> ExactPosterior:
         """Return this posterior: its weights are exact already.
@@ -115,7 +139,7 @@ class ExactPosterior(Posterior):
             Log probabilities, (m,); -inf for DAGs that the prior rules out.
         """
         graphs = np.asarray(graphs, dtype=np.bool_)
-        if isinstance(self._source, Summation):
+        if isinstance(self._source, Summation | OrderSums):
             return self._source.log_weights(graphs) - self.log_normaliser
         assert self._source is not None
         known = {row.tobytes(): w for row, w in zip(codes(self._source.graphs), self._source.log_probability)}
@@ -139,7 +163,8 @@ class ExactPosterior(Posterior):
 
     def _parent_sets(self, j: int) -> list[ParentSet]:
         """Return all parent sets with positive probability, most probable first."""
-        assert self.parent_probabilities is not None
+        if self.parent_probabilities is None:
+            return super()._parent_sets(j)
         row = self.parent_probabilities[j]
         order = np.argsort(-row, kind="stable")
         named = (tuple(n for i, n in enumerate(self.names) if s >> i & 1) for s in order)
@@ -194,7 +219,7 @@ class ExactPosterior(Posterior):
             Adjacency matrices, (draws, d, d).
         """
         rng = generator(key_from_seed(seed))
-        if isinstance(self._source, Summation):
+        if isinstance(self._source, Summation | OrderSums):
             return self._source.draw(rng, draws)
         assert self._source is not None
         probabilities = np.exp(self._source.log_probability)
