@@ -1,29 +1,29 @@
 """Independent exact draws of DAGs by way of orders, on more nodes than a sum over all DAGs can take.
 
 Number the nodes. Every DAG has one canonical order: the next node is the smallest one whose parents are placed. When
-node b is placed after the nodes U, of which T are those since the last one that is larger than b (it included), then b
+node j is placed after the nodes U, of which T are those since the last one that is larger than j (it included), then j
 had to wait for a node of T: at least one of its parents is in T. If no placed node is larger, nothing is asked of its
 parents. Conversely, an order and parent sets like that are a DAG and its canonical order, so that DAGs are such pairs.
 
-A sum over them would have to know T. Here only its last node a is known: if a is larger than b it must be a parent of
-b, because T = {a}, and otherwise nothing is asked. The weight of everything that can follow (U, a) is then
+A sum over them would have to know T. Here only its last node a is known: if a is larger than j it must be a parent of
+j, because T = {a}, and otherwise nothing is asked. The weight of everything that can follow (U, a) is then
 
-    b(U, a) = sum_{b ∉ U}  D_b(U, a)  b(U ∪ b, b),        b(V, ·) = 1,
-    D_b(U, a) = A_b(U) - A_b(U∖a) if a > b, else A_b(U),        A_b(U) = sum_{P ⊆ U} w_b(P),
+    B(U, a) = sum_{j ∉ U}  D_j(U, a)  B(U ∪ j, j),        B(V, ·) = 1,
+    D_j(U, a) = A_j(U) - A_j(U∖a) if a > j, else A_j(U),        A_j(U) = sum_{P ⊆ U} w_j(P),
 
-which costs `d² 2^d` steps. Orders are drawn from these sums, and at every node that follows a smaller one its due is
-done: it is accepted with probability `1 - A_b(U∖T) / A_b(U)`, else the order is rejected. Accepted orders, with parents
-drawn given U and T, are independent draws of the posterior, and the normaliser is b(∅) times the share of accepted
-orders. Few are rejected if the numbers of the nodes follow a probable order, since orders go down only along edges.
+which costs `d² 2^d` steps. Orders are drawn from these sums. A node that follows a smaller one is then accepted with
+probability `1 - A_j(U∖T) / A_j(U)`, else the order is rejected. Accepted orders, with parents drawn given U and T, are
+independent draws of the posterior, and the normaliser is B(∅) times the share of accepted orders. Few are rejected if
+the numbers of the nodes follow a probable order, since orders go down only along edges.
 
 Given the order, the probability of every edge is a ratio of sums that are at hand,
 
-    Pr(i -> b | U, T) = [A_b(U) - A_b(U∖i) - A_b(U∖T) + A_b(U∖(T ∪ i))] / [A_b(U) - A_b(U∖T)],
+    Pr(i -> j | U, T) = [A_j(U) - A_j(U∖i) - A_j(U∖T) + A_j(U∖(T ∪ i))] / [A_j(U) - A_j(U∖T)],
 
 and edge probabilities are the means of these, with less error than the shares of graphs would have.
 
 All sums are held relative to the potential of `layers.py`. A prior that is a mixture has sums for each component, and
-proposals are of each in proportion to its b(∅).
+proposals are of each in proportion to its B(∅).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Orders(NamedTuple):
     log_total: np.ndarray  # (d, 2^d) log A_j(U)
     potential: np.ndarray  # (2^d,) β(U)
     rank: np.ndarray  # (d,) number of each node
-    backward: np.ndarray  # (2^d, d) b(U, a) exp(-β(U)); b(∅) in row 0
-    log_bound: float  # log b(∅)
+    backward: np.ndarray  # (2^d, d) B(U, a) exp(-β(U)); B(∅) in row 0
+    log_bound: float  # log B(∅)
 
 
 class Draws(NamedTuple):
@@ -113,7 +113,7 @@ def _following(placed, log_total, potential, backward, nodes, weights):
 
 @njit(parallel=True)
 def _backward_level(sets, log_total, potential, rank, backward):
-    """Write `b(U, ·) exp(-β(U))` for all given U, which have the same size (not d)."""
+    """Write `B(U, ·) exp(-β(U))` for all given U, which have the same size (not d)."""
     d = log_total.shape[0]
     for chunk in prange(CHUNKS):
         nodes, weights = np.empty(d, dtype=np.int64), np.empty(d)
