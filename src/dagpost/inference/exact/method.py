@@ -245,7 +245,8 @@ def _check_memory(problem: Problem, limit: float | None, algorithm: str) -> None
         within = [size for size in range(2, LARGEST + 1) if needed(size) <= available]
         raise InputError(
             f"an exact posterior over {d} nodes needs {'over ' if d > 60 else ''}{needed(min(d, 60)):.3g} GiB of "
-            f"memory ({available:.3g} GiB available): use at most {max(within, default=5)} columns, or a sampling method"
+            f"memory ({available:.3g} GiB available): use at most {max(within, default=5)} columns, or a sampling "
+            "method"
         )
 
 
