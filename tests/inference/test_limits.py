@@ -16,7 +16,7 @@ from dagpost.models import as_model
 from dagpost.priors import as_prior
 
 pytestmark = pytest.mark.usefixtures("usual_ctrl_c")
-SIM = dp.simulate(nodes=16, observations=60, seed=2, interventional_sets=0)
+SIM = dp.simulate(nodes=21, observations=60, seed=2, interventional_sets=0)
 
 
 def problem(model="bge", data=SIM.train, clock=None):
@@ -29,6 +29,8 @@ def test_chains_have_a_limit_by_default_and_nothing_else_has():
     assert Auto(precision=0.01).default_time_limit(problem()) is None
     assert Auto(max_moves=1000).default_time_limit(problem()) is None
     assert Auto().default_time_limit(problem(data=few)) is None  # exact
+    some = dp.simulate(nodes=15, observations=30, seed=1, interventional_sets=0).train
+    assert Auto().default_time_limit(problem(data=some)) == TIME_LIMIT  # draws
     assert Auto().default_time_limit(problem("mlp")) == NUMERICAL_TIME_LIMIT
     assert dp.Dibs().default_time_limit(problem()) is None
 

@@ -319,16 +319,17 @@ class Auto(Method):
     def default_time_limit(self, problem: Problem) -> float | None:
         stops = (self.precision, self.max_moves) != (None, None)
         limit = TIME_LIMIT if problem.model.has_evidence else NUMERICAL_TIME_LIMIT
-        return limit if self.samples_by_chains(problem) and not stops else None
+        draws = self.samples_by_chains(problem) or (self.is_exact(problem) and problem.data.nodes > EXACT_UP_TO)
+        return limit if draws and not stops else None
 
     def plan(self, problem: Problem) -> str:
         d = problem.data.nodes
         if self.is_exact(problem):
-            seconds = exact_seconds(d) * len(problem.prior.components(d)) / 4
+            drawn = d > EXACT_UP_TO
+            seconds = exact_seconds(d) * len(problem.prior.components(d)) / (1 if drawn else 4)
             duration = "a second or two" if seconds < 2 else f"about {seconds:.0f} s"
-            if d > EXACT_UP_TO:
-                return f"exact draws by sums over all orders of {d} columns, about {max(2.0, exact_seconds(d)):.0f} s"
-            return f"exact sum over all graphs of {d} columns, {duration}"
+            what = "exact draws from sums over all orders" if drawn else "exact sum over all graphs"
+            return f"{what} of {d} columns, {duration}"
         if not self.samples_by_chains(problem):
             return self.dibs.plan(problem)
         drawn = f" and {problem.unobserved}" if problem.unobserved else ""

@@ -12,6 +12,7 @@ from dagpost.inference.exact.families import log_weights, members
 from dagpost.inference.exact.layers import backward_pass, family_probabilities
 from dagpost.inference.method import Problem
 from dagpost.posterior.records import ExactDiagnostics
+from dagpost.report.sections import assess
 from dagpost.report.words import method_sentence
 
 pytestmark = pytest.mark.slow  # compiling takes most of the time
@@ -140,6 +141,8 @@ def test_auto_takes_orders_beyond_the_layers(tmp_path):
     intervals = post.edge_intervals(0.9)
     assert intervals.attrs["source"] == "orders" and (intervals.upper > intervals.lower).any()
     assert "orders" in method_sentence("auto", diagnostics)
+    verdict = assess(post)
+    assert verdict.level == "good" and "independent draws" in verdict.headline
     again = dp.load(post.save(tmp_path / "posterior.nc"))
     assert again.record.diagnostics == diagnostics
     chains = dp.fit(data, "bge", precision=0.01, time_limit=60, progress=False)
@@ -153,6 +156,8 @@ def test_what_orders_cannot_take_goes_to_chains(monkeypatch):
     assert chosen(dp.BGe(), dp.ErdosRenyi()) and not chosen(dp.BGe(), dp.ErdosRenyi(), limit=0.1)
     assert chosen(dp.BGe(), dp.UnknownDensity())
     assert not chosen(dp.GaussianProcess(), dp.ErdosRenyi())
+    plan = dp.Auto().plan(Problem(data_of(20, 20), dp.BGe(), dp.UnknownDensity(), 0, Clock(None)))
+    assert plan == "exact draws from sums over all orders of 20 columns, about 48 s"
     monkeypatch.setattr("dagpost.inference.auto.available_memory", lambda: 0.01)
     assert not chosen(dp.BGe(), dp.ErdosRenyi())
 
