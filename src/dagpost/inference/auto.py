@@ -1,4 +1,4 @@
-"""`method="auto"`: the best road to the posterior: exact on few nodes, and sampled by tempered chains on more. The
+"""`method="auto"`: the best road to the posterior: exact on few nodes, and sampled by tempered chains on many. The
 evidence of families is a closed form or, for other models, integrated numerically. Priors that do not decompose by node
 leave DiBS.
 
@@ -236,7 +236,8 @@ class Auto(Method):
     """The default: the exact posterior on few nodes, and on more tempered chains that sample it and judge themselves.
 
     For priors that decompose by node; for others it is DiBS, and the verdict says so. Models without closed-form
-    evidence have it integrated numerically, and the verdict has the error of that, too. On few nodes (`EXACT_UP_TO`,
+    evidence have it integrated numerically, and the verdict has the error of that, too. Gaussian models with a table of
+    families draw exactly and independently up to `ORDERS_UP_TO` nodes. On few nodes (these, `EXACT_UP_TO`,
     `EXACT_SLOW_UP_TO`, `EXACT_NUMERICAL_UP_TO`) chains run if `precision`, `max_moves`, `ensembles`, `start` or
     an option of DiBS is set, if the run is watched (`every`), or if the time limit is too short for the exact
     posterior. Missing cells are drawn together with the graphs by chains without a ladder.
