@@ -1,6 +1,7 @@
 """Chains of `auto` against the exact posterior of nonlinear models, on few nodes.
 
     python benchmarks/nonlinear_exact.py [--models additive gp mlp] [--nodes 5 6] [--sets 2] [--limit 60]
+        [--precision 0.005]
 
 Data are neural networks of the paper's kind, 100 rows. Where evidence is numerical both have the same estimates, and
 one rule for which families are estimated with more effort. Prints the largest difference of an edge probability.
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[5, 6])
     parser.add_argument("--sets", type=int, default=2)
     parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--precision", type=float, default=0.005)
     asked = parser.parse_args()
     print("| model | nodes | data set | largest difference | seconds of exact, auto |")
     print("| --- | --- | --- | --- | --- |")
@@ -30,7 +32,10 @@ def main() -> None:
             for data in range(asked.sets):
                 sim = dp.simulate(nodes=nodes, observations=100, model="mlp", seed=data, interventional_sets=0)
                 posts, took = [], []
-                options = {"method": "exact"}, {"start": "additive", "time_limit": asked.limit}
+                options = (
+                    {"method": "exact"},
+                    {"start": "additive", "time_limit": asked.limit, "precision": asked.precision},
+                )
                 for chosen in options:
                     began = time.perf_counter()
                     posts.append(dp.fit(sim.train, model, seed=0, progress=False, **chosen))
