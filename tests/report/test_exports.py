@@ -82,7 +82,7 @@ class OwnModel(dp.LinearGaussian):
         (dp.LinearGaussian(), "noise variance of every node known, 0.1"),
         (dp.BGe(), "BGe"),
         (dp.MlpGaussian(hidden=(5, 3)), "5 and 3 hidden units"),
-        (dp.GaussianProcess(), "length scales of 0.5, 1, 2, 4 standard deviations"),
+        (dp.GaussianProcess(), "length scales of 0.5, 1, 2 standard deviations"),
         (dp.ErdosRenyi(edges_per_node=1), "About 1 edge per node"),
         (dp.ErdosRenyi(probability=0.1), "probability 0.1"),
         (dp.ScaleFree(), "exponent 3"),

@@ -1,7 +1,6 @@
 """Base class of models: a model scores families (a node given its parents).
 
-A model is a set of local conditional distributions, one for each node given its parents. Inference, metrics and
-simulation use models only through this class.
+Inference, metrics and simulation use models only through this class.
 
 The joint density of a graph and its parameters is
 
