@@ -182,6 +182,21 @@ def test_any_model_agrees_with_the_closed_form():
 
 
 @pytest.mark.slow
+def test_families_in_a_batch_are_those_of_one_by_one(small):
+    """Accelerators estimate many families at once; the last batch is filled up."""
+    model = dp.LinearGaussian(noise_variance=0.3)
+    stats = model.summarise(small)
+    families = [(j, rows(*parents)) for j, parents in ((1, (0,)), (1, (0, 2)), (2, ()), (3, (1,)), (0, (1, 2, 3)))]
+    single, batched = LaplaceEvidence(model, stats), LaplaceEvidence(model, stats)
+    single.batch, batched.batch = 1, 3
+    for evidence in (single, batched):
+        evidence.fill([(*family, QUICK) for family in families])
+    for node, row in families:
+        one, many = (evidence.known[node, row.tobytes()] for evidence in (single, batched))
+        assert many.log_evidence == pytest.approx(one.log_evidence, abs=1e-6) and many.effort == one.effort
+
+
+@pytest.mark.slow
 def test_unknown_noise_agrees_with_averages_over_the_prior(small):
     """The noise by quadrature over its own prior: `Z = ∫ Z(v) p(v) dv`."""
     model = dp.MlpGaussian(noise_variance=None)
