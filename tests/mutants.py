@@ -92,7 +92,7 @@ MUTANTS = [
     ("priors/in_degree.py", "-self.exponent * jnp.log1p(parents)", "-self.exponent * jnp.log(2 + parents)", "priors/test_priors.py"),
     ("inference/exact/layers.py", "rho = 1.0 - rest[k]\n        upper", "rho = 1.0\n        upper", "inference/exact/test_layers.py"),
     ("inference/exact/layers.py", "minus[chunk, nodes[k], placed & ~layer] += derivative * rest[k]", "minus[chunk, nodes[k], placed & ~layer] += derivative", "inference/exact/test_layers.py"),
-    ("inference/exact/method.py", "log_evidence = log_normaliser - _log_sum_of_prior(prior, log_priors, d)", "log_evidence = log_normaliser", "inference/exact/test_exact.py"),
+    ("inference/exact/method.py", "log_evidence = log_normaliser - _log_sum_of_prior(prior, factors, d)", "log_evidence = log_normaliser", "inference/exact/test_exact.py"),
     ("inference/exact/method.py", "families += share * family_probabilities(", "families += family_probabilities(", "inference/exact/test_exact.py"),
     ("inference/exact/method.py", "(families @ members(families.shape[0])).T", "(families @ members(families.shape[0]))", "inference/exact/test_exact.py"),
     ("posterior/parameters.py", "return log_prior + model.log_evidence_of(graphs, stats)", "return model.log_evidence_of(graphs, stats)", "posterior/test_posterior.py"),

@@ -55,3 +55,9 @@ def test_what_asks_for_chains_gets_them():
     assert not dp.Auto().is_exact(problem(EXACT_UP_TO, limit=1.0)) and dp.Auto().is_exact(problem(limit=1.0))
     assert dp.Auto().is_exact(problem(EXACT_UP_TO)) and dp.Auto().is_exact(problem(ORDERS_UP_TO))
     assert not dp.Auto().is_exact(problem(ORDERS_UP_TO + 1))
+
+
+def test_thousands_of_columns_are_for_chains():
+    """The memory that orders would need has more digits than a float."""
+    wide = dp.Dataset(np.random.default_rng(0).normal(size=(5, 1500)))
+    assert not dp.Auto().is_exact(Problem(wide, dp.BGe(), dp.ErdosRenyi(), 0, Clock(None)))

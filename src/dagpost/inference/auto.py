@@ -346,8 +346,9 @@ class Auto(Method):
         model, prior, d = problem.model, problem.prior, problem.data.nodes
         of_chains = (self.start, self.precision, self.effort(), self.dibs.changes(), problem.every)
         most = EXACT_UP_TO if model.has_compiled_evidence else EXACT_SLOW_UP_TO
-        if model.has_conjugate_table and memory_bytes(d, len(prior.components(d))) / 2**30 < available_memory():
-            most = ORDERS_UP_TO
+        if EXACT_UP_TO < d <= ORDERS_UP_TO and model.has_conjugate_table:
+            fits = memory_bytes(d, len(prior.components(d))) / 2**30 < available_memory()
+            most = ORDERS_UP_TO if fits else most
         if model.family_terms(problem.data) * d << (d - 1) > MOST_FAMILIES:  # about a microsecond each
             most = 0
         return bool(

@@ -8,7 +8,7 @@ What graphs say, averaged over the posterior: ancestors, paths, parent sets, fea
 How far an edge probability may be off because it was sampled: Monte Carlo intervals, not posterior ones.
 
 An edge probability is itself the statement of uncertainty about the edge. What is left is the error of the method that
-computed it, and there are three cases:
+computed it, and there are four cases:
 
 * "exact": sums over all DAGs carry no sampling error, the interval is a point;
 * "orders": the average over independent orders of the nodes, with its standard error;

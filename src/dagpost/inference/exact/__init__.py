@@ -1,4 +1,4 @@
-"""Exact posteriors over DAGs: enumeration, and dynamic programming over layers, and draws by way of orders."""
+"""Exact posteriors over DAGs: enumeration, dynamic programming over layers, and draws by way of orders."""
 
 from dagpost.inference.exact.method import Exact
 from dagpost.inference.exact.posterior import ExactPosterior

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import jax
@@ -12,13 +12,12 @@ from jaxtyping import Float
 from dagpost._util.numerics import generator, key_from_seed, log_sum_exp
 from dagpost._util.progress import Advance, progress_bar
 from dagpost.errors import InputError
-from dagpost.inference.exact.families import check_mass, evidence_table, prior_table
+from dagpost.inference.exact.families import check_mass, evidence_table, log_priors
 from dagpost.inference.exact.orders import Draws, EdgeMeans, Orders, add_edges, draw_orders, graphs_of, order_sums
-from dagpost.inference.exact.posterior import ExactPosterior, OrderSums
-from dagpost.inference.exact.sampling import most_probable_graph
+from dagpost.inference.exact.posterior import ExactPosterior, OrderSums, posterior_of_sums
 from dagpost.inference.method import Problem
 from dagpost.models import Model, Statistics
-from dagpost.posterior.records import ExactDiagnostics, RunRecord, Verdict
+from dagpost.posterior.records import ExactDiagnostics, Verdict
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs
 
@@ -36,6 +35,7 @@ LARGEST_DOUBT = 0.02
 class DrawnOrders(NamedTuple):
     """Orders drawn, and what is known from them."""
 
+    evidence: Float[np.ndarray, "d s"]  # of all families
     sums: list[Orders]  # of each component of the prior that is not negligible
     kept: Draws  # orders that graphs are drawn for
     edges: EdgeMeans  # of all orders
@@ -68,13 +68,11 @@ class DrawnOrders(NamedTuple):
 def orders_drawn(problem: Problem, model: Model, stats: Statistics, draws: int) -> DrawnOrders:
     """Return orders drawn until every edge probability has a standard error of at most `ERROR`, or time is up."""
     prior, d = problem.prior, problem.data.nodes
-    parts = prior.components(d)
-    if not parts:
-        raise InputError(f"the prior {prior.name!r} does not decompose by column: use at most 5 columns")
-    with progress_bar(f"exact draws, {d} nodes", 1 + (d + 1) * len(parts) + 3, problem.progress) as advance:
+    factors, stages = log_priors(prior, d), 1 + (d + 1) * len(prior.components(d)) + 3
+    with progress_bar(f"exact draws, {d} nodes", stages, problem.progress) as advance:
         evidence = evidence_table(model, stats, d)
         advance(1)
-        sums = _sums_of_components((evidence + factors for factors in _log_priors(prior, d)), advance)
+        sums = _sums_of_components((evidence + part for part in factors), advance)
         check_mass(_log_bound(sums))
         edges, proposals, kept = EdgeMeans.none(d), 0, []
         for found, proposed in draw_orders(sums, generator(key_from_seed(problem.seed))):
@@ -90,7 +88,8 @@ def orders_drawn(problem: Problem, model: Model, stats: Statistics, draws: int) 
             f"only {edges.orders:,} of {proposals:,} orders were accepted, fewer than the {draws:,} draws wanted: use "
             "method='auto' with start='empty', whose chains do without orders"
         )
-    return DrawnOrders(sums, Draws(*(np.concatenate(part)[:draws] for part in zip(*kept))), edges, proposals)
+    first = Draws(*(np.concatenate(part)[:draws] for part in zip(*kept)))
+    return DrawnOrders(evidence, sums, first, edges, proposals)
 
 
 def posterior_by_orders(problem: Problem, model: Model, stats: Statistics, draws: int) -> ExactPosterior:
@@ -98,29 +97,11 @@ def posterior_by_orders(problem: Problem, model: Model, stats: Statistics, draws
     data, prior, drawn = problem.data, problem.prior, orders_drawn(problem, model, stats, draws)
     known = prior.log_normaliser(data.nodes)
     log_evidence = drawn.log_normaliser - (_log_sum_of_prior(prior, data.nodes) if known is None else known)
-    evidence = evidence_table(model, stats, data.nodes)
-    source = OrderSums([evidence + factors for factors in _log_priors(prior, data.nodes)], drawn.sums)
-    graphs, best = drawn.graphs(problem.seed), np.stack([most_probable_graph(table)[0] for table in source.tables])
-    return ExactPosterior(
-        graphs=graphs,
-        log_weights=np.zeros(draws),
-        names=data.names,
-        model=model,
-        prior=prior,
-        log_joint=source.log_weights(graphs),
-        marginals=drawn.edges.mean,
-        record=RunRecord("exact", diagnostics=drawn.diagnostics(log_evidence), verdict=drawn.verdict()),
-        log_evidence=log_evidence,
-        log_normaliser=drawn.log_normaliser,
-        best=best[source.log_weights(best).argmax()],
-        _source=source,
-    )
-
-
-def _log_priors(prior: GraphPrior, d: int) -> Iterator[Float[np.ndarray, "d s"]]:
-    """Yield the log prior factors of all families under each component, its weight included."""
-    for part in prior.components(d):
-        yield part.log_weight / d + prior_table(part.prior, d)
+    source = OrderSums([drawn.evidence + factors for factors in log_priors(prior, data.nodes)], drawn.sums)
+    return posterior_of_sums(
+        data, model, prior, source, drawn.graphs(problem.seed), drawn.edges.mean, drawn.diagnostics(log_evidence),
+        drawn.verdict(),
+    )  # fmt: skip
 
 
 def _sums_of_components(
@@ -141,7 +122,7 @@ def _log_bound(sums: list[Orders]) -> float:
 
 def _log_sum_of_prior(prior: GraphPrior, d: int) -> float:
     """Return the log of the prior's sum over all DAGs, from some ten thousand orders."""
-    sums, accepted, proposals = _sums_of_components(_log_priors(prior, d)), 0, 0
+    sums, accepted, proposals = _sums_of_components(log_priors(prior, d)), 0, 0
     for found, proposed in draw_orders(sums, generator(key_from_seed(0))):
         accepted, proposals = accepted + len(found.part), proposals + proposed
         if accepted > 10_000 or proposals > MOST_PROPOSALS:

@@ -6,6 +6,8 @@ where the set contains the node itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,6 +54,14 @@ def prior_table(prior: GraphPrior, d: int) -> Float[np.ndarray, "d s"]:
     return out
 
 
+def log_priors(prior: GraphPrior, d: int) -> Iterator[Float[np.ndarray, "d s"]]:
+    """Return the log prior factors of all families under each component of the prior, its weight included."""
+    parts = prior.components(d)
+    if not parts:
+        raise InputError(f"the prior {prior.name!r} does not decompose by column: use at most 5 columns")
+    return (part.log_weight / d + prior_table(part.prior, d) for part in parts)
+
+
 @cached_by_value
 def _batched(prior: GraphPrior):
     """Return the compiled log prior of many columns of one node."""
@@ -67,6 +77,11 @@ def codes(graphs: Graphs) -> np.ndarray:
 def log_weights(table: Float[np.ndarray, "d s"], graphs: Graphs) -> Float[np.ndarray, " m"]:
     """Return the unnormalised log posterior of each graph, from the table of families."""
     return table[np.arange(graphs.shape[-1]), codes(graphs)].sum(axis=1)
+
+
+def mixture_log_weights(tables: list[Float[np.ndarray, "d s"]], graphs: Graphs) -> Float[np.ndarray, " m"]:
+    """Return the same from the tables of all components of the prior."""
+    return np.logaddexp.reduce([log_weights(table, graphs) for table in tables])
 
 
 def check_mass(log_normaliser: float) -> None:

@@ -20,11 +20,10 @@ from dagpost.errors import InputError, nearest, whole_number
 from dagpost.graphs import all_dags
 from dagpost.inference.exact import layers
 from dagpost.inference.exact.by_orders import posterior_by_orders
-from dagpost.inference.exact.families import check_mass, codes, evidence_table, members, prior_table
+from dagpost.inference.exact.families import check_mass, codes, evidence_table, log_priors, members, prior_table
 from dagpost.inference.exact.layers import backward_pass, family_probabilities, work
 from dagpost.inference.exact.orders import memory_bytes
-from dagpost.inference.exact.posterior import ExactPosterior, Listing, Summation
-from dagpost.inference.exact.sampling import most_probable_graph
+from dagpost.inference.exact.posterior import ExactPosterior, Listing, Summation, posterior_of_sums
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
 from dagpost.models.integrated import CLOSE, LARGEST_ERROR, ORDERS_COMPARED, Integrated, evidence_verdict, order_gaps
@@ -184,14 +183,11 @@ def _by_layers(
 ) -> ExactPosterior:
     """Return the posterior from the sums over all DAGs, with exact draws."""
     d = data.nodes
-    parts = prior.components(d)
-    if not parts:
-        raise InputError(f"the prior {prior.name!r} does not decompose by column: use at most 5 columns")
+    factors = list(log_priors(prior, d))
     evidence = evidence_table(model, stats, d)
-    log_priors = [part.log_weight / d + prior_table(part.prior, d) for part in parts]
-    tables = [evidence + log_prior for log_prior in log_priors]
+    tables = [evidence + part for part in factors]
     families = np.zeros((d, 1 << d))
-    with progress_bar(f"exact posterior, {d} nodes", 4 * len(parts) * work(d), progress) as advance:
+    with progress_bar(f"exact posterior, {d} nodes", 4 * len(tables) * work(d), progress) as advance:
         passes = [backward_pass(table, advance) for table in tables]
         log_sums = np.array([part.log_normaliser for part in passes])
         log_normaliser = log_sum_exp(log_sums)
@@ -203,25 +199,10 @@ def _by_layers(
                 families += share * family_probabilities(passes[c], advance)
     source = Summation(tables, log_sums - log_normaliser, passes)
     graphs = source.draw(generator(key_from_seed(seed)), draws)
-    log_evidence = log_normaliser - _log_sum_of_prior(prior, log_priors, d)
-    candidates = np.stack([most_probable_graph(table)[0] for table in tables])
-    return ExactPosterior(
-        graphs=graphs,
-        log_weights=np.zeros(draws),
-        names=data.names,
-        model=model,
-        prior=prior,
-        log_joint=source.log_weights(graphs),
-        marginals=_edge_marginals(families),
-        record=RunRecord(
-            "exact", diagnostics=ExactDiagnostics("layers", log_evidence, log_normaliser), verdict=_verdict(d)
-        ),
-        log_evidence=log_evidence,
-        log_normaliser=log_normaliser,
-        parent_probabilities=families,
-        best=candidates[source.log_weights(candidates).argmax()],
-        _source=source,
-    )
+    log_evidence = log_normaliser - _log_sum_of_prior(prior, factors, d)
+    diagnostics = ExactDiagnostics("layers", log_evidence, log_normaliser)
+    marginals = _edge_marginals(families)
+    return posterior_of_sums(data, model, prior, source, graphs, marginals, diagnostics, _verdict(d), families)
 
 
 def _log_sum_of_prior(prior: GraphPrior, tables: list[Float[np.ndarray, "d s"]], d: int) -> float:

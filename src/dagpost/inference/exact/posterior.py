@@ -12,15 +12,19 @@ import numpy as np
 from jaxtyping import Float
 
 from dagpost._util.numerics import generator, key_from_seed
+from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest
 from dagpost.inference.exact.families import (
     codes,
-    log_weights,
+    mixture_log_weights,
 )
 from dagpost.inference.exact.layers import Layers
 from dagpost.inference.exact.orders import Orders, draw_orders, graphs_of
-from dagpost.inference.exact.sampling import draw_graphs
+from dagpost.inference.exact.sampling import draw_graphs, most_probable_graph
+from dagpost.models import Model
 from dagpost.posterior import Expectation, ParentSet, Posterior
+from dagpost.posterior.records import ExactDiagnostics, RunRecord, Verdict
+from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs
 
 SAVED = tuple(Posterior.__dataclass_fields__)
@@ -42,7 +46,7 @@ class Summation(NamedTuple):
 
     def log_weights(self, graphs: Graphs) -> Float[np.ndarray, " m"]:
         """Return the unnormalised log posterior of each graph."""
-        return np.logaddexp.reduce([log_weights(table, graphs) for table in self.tables])
+        return mixture_log_weights(self.tables, graphs)
 
     def draw(self, rng: np.random.Generator, draws: int) -> Graphs:
         """Return independent draws."""
@@ -63,7 +67,7 @@ class OrderSums(NamedTuple):
 
     def log_weights(self, graphs: Graphs) -> Float[np.ndarray, " m"]:
         """Return the unnormalised log posterior of each graph."""
-        return np.logaddexp.reduce([log_weights(table, graphs) for table in self.tables])
+        return mixture_log_weights(self.tables, graphs)
 
     def draw(self, rng: np.random.Generator, draws: int) -> Graphs:
         """Return independent draws."""
@@ -249,3 +253,28 @@ class ExactPosterior(Posterior):
             return float(values @ np.exp(log_probability)), 0.0
         values = np.array([float(feature(g)) for g in self.sample(draws, seed)])
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
+
+
+def posterior_of_sums(
+    data: Dataset, model: Model, prior: GraphPrior, source: Summation | OrderSums, graphs: Graphs,
+    marginals: Float[np.ndarray, "d d"], diagnostics: ExactDiagnostics, verdict: Verdict,
+    parent_probabilities: Float[np.ndarray, "d s"] | None = None,
+) -> ExactPosterior:  # fmt: skip
+    """Return the posterior of which these graphs are draws; the best graph and the log joints are those of the sums."""
+    assert diagnostics.log_evidence is not None and diagnostics.log_normaliser is not None
+    candidates = np.stack([most_probable_graph(table)[0] for table in source.tables])
+    return ExactPosterior(
+        graphs=graphs,
+        log_weights=np.zeros(len(graphs)),
+        names=data.names,
+        model=model,
+        prior=prior,
+        log_joint=source.log_weights(graphs),
+        marginals=marginals,
+        record=RunRecord("exact", diagnostics=diagnostics, verdict=verdict),
+        log_evidence=diagnostics.log_evidence,
+        log_normaliser=diagnostics.log_normaliser,
+        parent_probabilities=parent_probabilities,
+        best=candidates[source.log_weights(candidates).argmax()],
+        _source=source,
+    )
