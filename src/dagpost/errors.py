@@ -27,6 +27,10 @@ class AllCyclic(InputError):
         self.steps = steps
 
 
+class FewOrders(InputError):
+    """Too few orders were accepted, where exact draws go by way of orders."""
+
+
 class RunError(RuntimeError):
     """A run could not continue; the message says where it stopped and what to do."""
 

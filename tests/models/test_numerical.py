@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 import dagpost as dp
 from dagpost.models.family_evidence import CAREFUL, MOST, QUICK
 from dagpost.models.integrated import Integrated, common_families
+from dagpost.models.mlp_gaussian import MlpEvidence
 from dagpost.models.numerical import LaplaceEvidence
 
 
@@ -102,7 +103,7 @@ def test_rows_with_an_intervention_do_not_enter(small):
 
 @pytest.mark.slow
 def test_more_effort_elsewhere_changes_nothing(small):
-    """A careful estimate is the same whether or not families that its fits start from were looked at closely before."""
+    """A careful estimate is the same whether or not smaller families were looked at closely before."""
     model = dp.MlpGaussian()
     stats = model.summarise(small)
     family, fewer = (3, rows(0, 1, 2)), [(3, rows(0, 1)), (3, rows(0, 2)), (3, rows(1, 2))]
@@ -112,6 +113,20 @@ def test_more_effort_elsewhere_changes_nothing(small):
     assert one.estimate(*family, CAREFUL) == other.estimate(*family, CAREFUL)
     other.estimate(*family, 2)
     assert one.estimate(*family, 2) == other.estimate(*family, 2)
+
+
+@pytest.mark.slow
+def test_seeds_differ_by_what_estimates_claim():
+    """Three parents and 60 rows: some six temperatures, with networks that descend from few."""
+    sim = dp.simulate(nodes=4, observations=60, model="mlp", seed=1, interventional_sets=0)
+    model = dp.MlpGaussian()
+    stats = model.summarise(sim.train)
+    found = [MlpEvidence(model, stats, seed).estimate(3, rows(0, 1, 2), CAREFUL) for seed in range(24)]
+    spread, claimed = np.std([one.log_evidence for one in found]), np.median([one.error for one in found])
+    assert 0.3 < spread / claimed < 1.5
+    much = MlpEvidence(model, stats, 99).estimate(3, rows(0, 1, 2), MOST)
+    centre = np.mean([one.log_evidence for one in found]) + 0.5 * spread**2  # the mean of Z, not that of its logarithm
+    assert much.log_evidence == pytest.approx(centre, abs=4 * np.hypot(spread / np.sqrt(24), much.error))
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ forgets where they began. `start="dibs"` is still there, and is what options of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +24,7 @@ from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.workers import current_workers
 from dagpost.data import Dataset
 from dagpost.data.missing import missing_assumption
-from dagpost.errors import InputError, nearest, printable, whole_number
+from dagpost.errors import FewOrders, InputError, nearest, printable, whole_number
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.checkpoints.recorder import Sections
@@ -115,7 +116,7 @@ def auto(
     if model.has_compiled_evidence:
         found = refine(graphs, model, prior, stats, key_chains, **run)
     else:
-        listed = integrated(model, stats, checkpoint)
+        listed = integrated(model, stats, seed, checkpoint)
         found = refine_numerically(graphs, listed, prior, key_chains, **run)
         made |= {"families": len(listed.evidence.known)}
         if not model.has_evidence:
@@ -361,7 +362,8 @@ class Auto(Method):
 
     def run(self, problem: Problem) -> Posterior:
         if self.is_exact(problem):
-            return draws_of_exact(problem, self.draws)
+            with suppress(FewOrders):
+                return draws_of_exact(problem, self.draws)
         changes = self.dibs.changes()
         if problem.unobserved:
             for name in changes:

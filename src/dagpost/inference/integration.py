@@ -44,9 +44,9 @@ START_MOVES = 20_000
 """Moves per node of the chains of the additive model that find where to start."""
 
 
-def integrated(model: Model, stats: Statistics, checkpoint: Sections | None = None) -> Integrated:
+def integrated(model: Model, stats: Statistics, seed: int, checkpoint: Sections | None = None) -> Integrated:
     """Return the model with its evidence, as far as a checkpoint has it."""
-    out = Integrated(model, stats)
+    out = Integrated(model, stats, seed)
     found = section_of(checkpoint, "evidence").found
     if found is not None:
         out.evidence.from_arrays(found.arrays)

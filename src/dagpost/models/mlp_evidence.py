@@ -1,239 +1,196 @@
-"""Evidence of the families of a neural network with one hidden layer, compiled.
+"""Evidence of the families of a neural network with one hidden layer, compiled: tempering from the prior to the data.
 
-The second layer is integrated out exactly (`mlp_fits.py`). What is left is the integral of `p(y | U) p(U)` over the
-first layer U, by importance sampling: `Z = E_q[p(y | U) p(U) / q(U)]`. The proposal q is a mixture of multivariate t
-densities at the modes that the fits find, with their curvature H, averaged over all h! orders of the hidden units: the
-posterior has that symmetry, and modes at which units are alike (or off) are their own images, which the usual factor h!
-counts too often.
+The second layer is integrated out exactly (`mlp_network.py`). What is left is `Z = ∫ p(y | U, v) p(U) p(v)` over the
+first layer U and the noise v. Networks are drawn from the prior, and move through `p(y | U, v)^β p(U) p(v)` with β from
+0 to 1 (a sequential Monte Carlo sampler): they are weighted by `p(y | U, v)^Δβ`, resampled, and moved. The product of
+the mean weights is an unbiased estimate of Z. Each Δβ is as large as leaves half of the networks their weight.
 
-Random numbers are tables that all families share, so that a family's estimate depends on the seed and on nothing else,
-and errors of similar families partly cancel.
+* Hidden units move one at a time, by elliptical slice sampling (Murray, Adams, MacKay 2010): a unit and another draw of
+  its prior span an ellipse, on which a point is chosen whose likelihood is above a random level. It needs no step size,
+  and takes one row of `ΦᵀΦ` for each point. Unknown noise moves by a slice of its logarithm.
+* All states on the way of a moved network are used, not just the last (Dau and Chopin 2022): few networks are
+  resampled, `chains`, and each makes `steps - 1` moves.
+
+No mode is searched for, so none is missed, and orders of the hidden units need no attention: networks that differ in
+them alone have the same neighbourhood.
 """
 
 from __future__ import annotations
 
-from itertools import permutations
-from math import lgamma
+from math import cos, exp, log, pi, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from dagpost._util.compiled import njit
-from dagpost.models.mlp_fits import (
-    Noises,
-    Search,
-    backward_solve,
-    cholesky,
-    differentiate,
-    find_modes,
-    log_joint,
-    workspace,
-)
+from dagpost.models.mlp_network import activate, log_likelihood, put_network, try_unit, workspace
 
-DEGREES = 6.0
-"""Degrees of freedom of the proposal: heavy tails, so that no weight is huge."""
-FAR = 1e7
-"""Ratio of densities beyond which an image is left out."""
-NEAR = 9.0
-"""Squared distance, per dimension, beyond which an image of a mode adds nothing to the density of the proposal."""
+SHARE = 0.5
+"""Effective share of the networks after each change of temperature."""
+MOST_TRIES = 100
+"""Points of a slice that are tried before the network stays where it is: rounding may leave it no room."""
+WIDTH = 1.0
+"""First width of the slice of log noise."""
 
 
-class Tables(NamedTuple):
-    """Random numbers that all families share."""
+class Noise(NamedTuple):
+    """Inverse-gamma prior of unknown noise; `known` is 1 where it is fixed."""
 
-    starts: np.ndarray  # (starts, d + 1, h)
-    normals: np.ndarray  # (samples, (d + 1) h)
-    shrink: np.ndarray  # (samples,) square roots of χ²/degrees
-    places: np.ndarray  # (samples,) in [0, 1), stratified
-    orders: np.ndarray  # (h!, h) of the hidden units
+    known: int
+    shape: float
+    rate: float
 
 
-def random_tables(search: Search, d: int, hidden: int, rng: np.random.Generator) -> Tables:
-    """Return the tables for d nodes."""
-    return Tables(
-        rng.standard_normal((search.starts, d + 1, hidden)),
-        rng.standard_normal((search.samples, (d + 1) * hidden)),
-        np.sqrt(rng.chisquare(DEGREES, search.samples) / DEGREES),
-        (np.arange(search.samples) + rng.random(search.samples)) / search.samples,
-        np.array(list(permutations(range(hidden)))),
-    )
-
-
-@njit(fastmath=True, nogil=True)
-def _distances(point, centre, factor, orders, wanted, q, h, parts, prefix, out):
-    """Write `|Lᵀ (image of the point - centre)|²` for every wanted order of the hidden units to `out`.
-
-    `Lᵀ image = sum_e V[e, order[e]]` with V[e, a] what unit a adds in the place of unit e: neighbouring orders
-    begin alike, and share the sums of their beginnings. `parts` (h, h, k) and `prefix` (h + 1, k) are scratch.
-    """
-    k = q * h
-    for e in range(h):
-        for a in range(h):
-            for b in range(k):
-                parts[e, a, b] = 0.0
+@njit(nogil=True)
+def _move_unit(inputs, y, u, e, net, v, beta, value, squares, work, rng):
+    """Move hidden unit e of the network; return its log likelihood."""
+    q, n = inputs.shape
+    scale = sqrt(net.prior_variance)
+    for r in range(n):
+        work.other_signal[r] = 0.0
+    for i in range(q):
+        weight = scale * rng.standard_normal()
+        work.other_unit[i] = weight
+        for r in range(n):
+            work.other_signal[r] += weight * inputs[i, r]
+    level = beta * value + log(1.0 - rng.random())
+    angle = 2 * pi * rng.random()
+    low, high = angle - 2 * pi, angle
+    for _ in range(MOST_TRIES):
+        c, s = cos(angle), sin(angle)
+        for r in range(n):
+            work.tried_feature[r] = activate(net.activation, c * work.signals[e, r] + s * work.other_signal[r])
+        try_unit(y, e, net, work)
+        there = log_likelihood(work.tried_inner, work.tried_moments, squares, v, n, net, work)
+        if beta * there > level:
             for i in range(q):
-                value = point[i * h + a]
-                for b in range(i * h + e + 1):
-                    parts[e, a, b] += value * factor[i * h + e, b]
-    for b in range(k):
-        prefix[0, b] = 0.0
-    for a in range(k):
-        for b in range(a + 1):
-            prefix[0, b] -= centre[a] * factor[a, b]
-    last = -1
-    for o in range(len(orders)):
-        if not wanted[o]:
-            continue
-        same = 0
-        if last >= 0:
-            while same < h and orders[o, same] == orders[last, same]:
-                same += 1
-        for e in range(same, h):
-            unit = orders[o, e]
-            for b in range(k):
-                prefix[e + 1, b] = prefix[e, b] + parts[e, unit, b]
-        total = 0.0
-        for b in range(k):
-            total += prefix[h, b] * prefix[h, b]
-        out[o] = total
-        last = o
+                u[e, i] = c * u[e, i] + s * work.other_unit[i]
+            for r in range(n):
+                work.signals[e, r] = c * work.signals[e, r] + s * work.other_signal[r]
+                work.features[e, r] = work.tried_feature[r]
+            work.inner[:] = work.tried_inner
+            work.moments[:] = work.tried_moments
+            return there
+        if angle < 0:
+            low = angle
+        else:
+            high = angle
+        angle = low + (high - low) * rng.random()
+    return value
 
 
 @njit(nogil=True)
-def _proposal(inputs, y, net, noises, starts, warm, search, work):
-    """Return the modes with most mass by Laplace's formula: points, Cholesky factors of H, halves of log|H|, the logs
-    of their masses, up to a constant, and the noise of each. Modes with the same mass are images of each other, and one
-    is enough."""
-    points, densities = find_modes(inputs, y, net, noises, starts, warm, search, work)
-    count, k = points.shape
-    factors, half_logs, noise = np.empty((count, k, k)), np.empty(count), np.empty(count)
-    for m in range(count):
-        log_joint(inputs, y, points[m], net, noises, -1, work)
-        noise[m] = work.noise[0]
-        differentiate(inputs, y, points[m], net, work)
-        factors[m] = work.curvature
-        half_logs[m] = 0.5 * cholesky(factors[m], k)
-    masses = densities - half_logs
-    chosen = np.empty(count, np.int64)
-    size = 0
-    for m in np.argsort(-masses):
-        new = size == 0 or abs(masses[m] - masses[chosen[size - 1]]) > 1e-3
-        if new and size < search.modes:
-            chosen[size] = m
-            size += 1
-    kept = chosen[:size]
-    return points[kept], factors[kept], half_logs[kept], masses[kept], noise[kept]
+def _noise_density(at, noise, beta, squares, n, net, work):
+    """Return the log likelihood at a log noise, and the log density that its slice has."""
+    value = log_likelihood(work.inner, work.moments, squares, exp(at), n, net, work)
+    return value, beta * value - noise.shape * at - noise.rate * exp(-at)
 
 
 @njit(nogil=True)
-def family_samples(inputs, y, net, noises, prior, starts, warm, search, tables):
-    """Return draws of U, (samples, k), the logs of their importance weights, the modes by mass, and the noises that are
-    summed over.
+def _move_noise(at, noise, beta, squares, n, net, work, rng):
+    """Move the log noise; return it and the log likelihood there."""
+    value, here = _noise_density(at, noise, beta, squares, n, net, work)
+    level = here + log(1.0 - rng.random())
+    low = at - WIDTH * rng.random()
+    high = low + WIDTH
+    while _noise_density(low, noise, beta, squares, n, net, work)[1] > level:
+        low -= WIDTH
+    while _noise_density(high, noise, beta, squares, n, net, work)[1] > level:
+        high += WIDTH
+    for _ in range(MOST_TRIES):
+        tried = low + (high - low) * rng.random()
+        there, density = _noise_density(tried, noise, beta, squares, n, net, work)
+        if density > level:
+            return tried, there
+        if tried < at:
+            low = tried
+        else:
+            high = tried
+    return at, value
 
-    `noises` are those of the search; unknown noise, with the inverse-gamma `prior` (shape, rate), gets finer ones.
+
+@njit(nogil=True)
+def _effective_share(values, top, step):
+    """Return the effective share of networks that are weighted by `exp(step value)`."""
+    first, second = 0.0, 0.0
+    for value in values:
+        weight = exp(step * (value - top))
+        first += weight
+        second += weight * weight
+    return first * first / (second * len(values))
+
+
+@njit(nogil=True)
+def _next_step(values, most):
+    """Return the change of temperature that leaves `SHARE` of the networks, or `most` where that leaves more."""
+    top = values.max()
+    if _effective_share(values, top, most) >= SHARE:
+        return most
+    low, high = 0.0, most
+    for _ in range(25):
+        middle = 0.5 * (low + high)
+        if _effective_share(values, top, middle) < SHARE:
+            high = middle
+        else:
+            low = middle
+    return low if low > 0 else high
+
+
+@njit(nogil=True)
+def temper(inputs, y, first, log_noise, net, noise, chains, rng):
+    """Return networks, (s, h, q), log noises and log weights that represent the posterior, the log evidence, and its
+    standard error.
+
+    Parameters
+    ----------
+    inputs, y
+        Inputs, (q, n), and the node's values.
+    first, log_noise
+        Draws of the prior: first layers and logs of the noise, as many as a multiple of `chains`. They are changed.
+    net, noise
+        Settings of the network, and the noise's prior.
+    chains
+        How many networks are moved.
+    rng
+        Random numbers of the moves.
     """
     q, n = inputs.shape
-    h, samples = net.hidden, search.samples
-    k = q * h
+    size, squares = len(first), (y * y).sum()
+    steps = size // chains
     work = workspace(q, n, net)
-    modes, factors, half_logs, masses, at = _proposal(inputs, y, net, noises, starts, warm, search, work)
-    size = len(modes)
-    if len(noises.values) > 1:
-        noises = _fine_noises(at, n, prior)
-    shares = np.exp(masses - masses.max())
-    shares = 0.9 * shares / shares.sum() + 0.1 / size
-    # images of other modes that are near enough to add to the density of the proposal at draws around mode m
-    orders = tables.orders
-    near, reach = np.ones((size, size, len(orders)), np.bool_), np.ones((size, size), np.bool_)
-    parts, prefix, distances = np.empty((h, h, k)), np.empty((h + 1, k)), np.empty(len(orders))
-    for m in range(size):
-        for c in range(size):
-            _distances(modes[m], modes[c], factors[c], orders, near[m, c], q, h, parts, prefix, distances)
-            near[m, c] = distances < NEAR * k
-            reach[m, c] = near[m, c].any()
-    scale = lgamma((DEGREES + k) / 2) - lgamma(DEGREES / 2) - 0.5 * k * np.log(DEGREES * np.pi) - np.log(len(orders))
-    draws, logs = np.empty((samples, k)), np.empty(samples)
-    m, reached = 0, shares[0]
-    for s in range(samples):
-        while tables.places[s] >= reached and m < size - 1:
-            m += 1
-            reached += shares[m]
-        for a in range(k):
-            draws[s, a] = tables.normals[s, a] / tables.shrink[s]
-        backward_solve(factors[m], k, draws[s])
-        for a in range(k):
-            draws[s, a] += modes[m, a]
-        joint, _, _ = log_joint(inputs, y, draws[s], net, noises, -1, work)
-        largest, total = -1e300, 0.0
-        for c in range(size):
-            if not reach[m, c]:
-                continue
-            _distances(draws[s], modes[c], factors[c], orders, near[m, c], q, h, parts, prefix, distances)
-            least = 1e300
-            for o in range(len(orders)):
-                if near[m, c, o] and distances[o] < least:
-                    least = distances[o]
-            # the images of this mode, relative to the nearest; those far behind it add nothing
-            images, far = 0.0, FAR ** (2.0 / (DEGREES + k)) * (DEGREES + least)
-            for o in range(len(orders)):
-                if near[m, c, o] and DEGREES + distances[o] < far:
-                    images += ((DEGREES + distances[o]) / (DEGREES + least)) ** (-0.5 * (DEGREES + k))
-            value = np.log(shares[c] * images) + half_logs[c] - 0.5 * (DEGREES + k) * np.log1p(least / DEGREES)
-            if value > largest:
-                total = total * np.exp(largest - value) + 1.0
-                largest = value
-            else:
-                total += np.exp(value - largest)
-        logs[s] = joint - (largest + np.log(total) + scale)
-    return draws, logs, modes, noises
-
-
-@njit(nogil=True)
-def log_mean_weight(logs):
-    """Return the log of the mean weight and its standard error, from logs of weights."""
-    top = logs.max()
-    weights = np.exp(logs - top)
-    first, second = weights.sum(), (weights * weights).sum()
-    return top + np.log(first / len(logs)), np.sqrt(max(second / first**2 - 1.0 / len(logs), 0.0))
-
-
-@njit(nogil=True)
-def second_layers(inputs, y, draws, normals, places, net, noises):
-    """Return a draw of the noise and of the second layer given each first one: `N(ŵ, A⁻¹)`; `places` are uniform."""
-    work, m = workspace(inputs.shape[0], inputs.shape[1], net), net.hidden + net.bias
-    out, variance = np.empty((len(draws), m)), np.empty(len(draws))
-    count = len(noises.values)
-    values = np.empty(count)
-    for s in range(len(draws)):
-        for g in range(count):
-            values[g], _, _ = log_joint(inputs, y, draws[s], net, noises, g, work)
-        weights = np.cumsum(np.exp(values - values.max()))
-        g = min(np.searchsorted(weights, places[s] * weights[-1]), count - 1)
-        log_joint(inputs, y, draws[s], net, noises, g, work)
-        out[s] = normals[s]
-        backward_solve(work.gram, m, out[s])
-        for a in range(m):
-            out[s, a] += work.weights[a]
-        variance[s] = noises.values[g]
-    return out, variance
-
-
-def noise_grid(logs: np.ndarray, step: float, prior: tuple[float, float]) -> Noises:
-    """Return equally spaced logs of the noise variance with the weights of their inverse-gamma prior (shape, rate)."""
-    return Noises(np.exp(logs), _log_prior(logs, step, prior[0], prior[1]))
-
-
-@njit
-def _log_prior(logs, step, a, b):
-    """Return the log of step times the density of the log variance, `a log b - log Γ(a) - a v - b e^(-v)`."""
-    return np.log(step) + a * np.log(b) - lgamma(a) - a * logs - b * np.exp(-logs)
-
-
-@njit
-def _fine_noises(at, n, prior):
-    """Return noises around those of the modes, spaced by a fraction of the posterior's spread, sqrt(2 / n)."""
-    spread = np.sqrt(2.0 / max(n, 2))
-    low, high = np.log(at.min()) - 4.5 * spread, np.log(at.max()) + 4.5 * spread
-    count = min(max(int((high - low) / (0.6 * spread)) + 2, 12), 60)
-    logs = np.linspace(low, high, count)
-    return Noises(np.exp(logs), _log_prior(logs, logs[1] - logs[0], prior[0], prior[1]))
+    values = np.empty(size)
+    for s in range(size):
+        put_network(inputs, y, first[s], net, work)
+        values[s] = log_likelihood(work.inner, work.moments, squares, exp(log_noise[s]), n, net, work)
+    beta, log_evidence, variance = 0.0, 0.0, 0.0
+    other_first, other_noise, other_values = np.empty_like(first), np.empty_like(log_noise), np.empty(size)
+    while True:
+        step = _next_step(values, 1.0 - beta)
+        beta += step
+        logs = step * (values - values.max())
+        weights = np.exp(logs)
+        mean = weights.mean()
+        log_evidence += step * values.max() + log(mean)
+        # relative variance of the mean: states of one chain depend on each other
+        for c in range(chains):
+            off = weights[c * steps : (c + 1) * steps].mean() / mean - 1.0
+            variance += off * off / (chains * (chains - 1.0))
+        if beta > 1.0 - 1e-9:
+            return first, log_noise, logs, log_evidence, sqrt(variance)
+        reached, place, at = weights[0], rng.random(), 0
+        for c in range(chains):
+            while reached < (c + place) / chains * mean * size and at < size - 1:
+                at += 1
+                reached += weights[at]
+            u, v, value = first[at].copy(), log_noise[at], values[at]
+            put_network(inputs, y, u, net, work)
+            for s in range(c * steps, (c + 1) * steps):
+                if s > c * steps:
+                    for e in range(net.hidden):
+                        value = _move_unit(inputs, y, u, e, net, exp(v), beta, value, squares, work, rng)
+                    if not noise.known:
+                        v, value = _move_noise(v, noise, beta, squares, n, net, work, rng)
+                other_first[s], other_noise[s], other_values[s] = u, v, value
+        first, other_first = other_first, first
+        log_noise, other_noise = other_noise, log_noise
+        values, other_values = other_values, values

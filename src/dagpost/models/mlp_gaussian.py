@@ -17,9 +17,10 @@ from dagpost.errors import InputError, nearest, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.family_evidence import QUICK, Estimate, FamilyEvidence
 from dagpost.models.gaussian import Noise, log_normal
-from dagpost.models.mlp_evidence import family_samples, log_mean_weight, noise_grid, random_tables, second_layers
-from dagpost.models.mlp_fits import ACTIVATIONS as COMPILED
-from dagpost.models.mlp_fits import Network, Noises, Search
+from dagpost.models.mlp_evidence import Noise as NoisePrior
+from dagpost.models.mlp_evidence import temper
+from dagpost.models.mlp_network import ACTIVATIONS as COMPILED
+from dagpost.models.mlp_network import Network, second_layers
 from dagpost.models.numerical import resample
 from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
 
@@ -39,9 +40,6 @@ class MlpTheta(NamedTuple):
     biases: tuple[Any, ...]  # (d, width of layer l + 1); () without biases
     log_variance: Any  # (d,), or None with fixed noise
 
-
-MOST_HIDDEN = 6
-"""Hidden units whose orders can be summed over."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +122,8 @@ class MlpGaussian(Model):
         return out + self.noise.log_prior(theta_j.log_variance) if self.noise.learned else out
 
     def numerical_evidence(self, stats: Statistics, seed: int = 0) -> FamilyEvidence:
-        """Return compiled estimates for one hidden layer of up to 6 units; else those of any model."""
-        if len(self.hidden) == 1 and self.hidden[0] <= MOST_HIDDEN:
+        """Return compiled estimates for one hidden layer; else those of any model."""
+        if len(self.hidden) == 1:
             return MlpEvidence(self, stats, seed)
         return super().numerical_evidence(stats, seed)
 
@@ -157,59 +155,40 @@ class MlpGaussian(Model):
         return self.node_mean(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
 
 
-SEARCHES = (
-    Search(96, np.array([6, 5, 5]), np.array([5, 8, 20]), 6, 96),
-    Search(512, np.array([24, 12, 12]), np.array([6, 12, 40]), 12, 800),
-    Search(512, np.array([32, 16, 16]), np.array([8, 15, 50]), 16, 3000),
-    Search(1024, np.array([64, 32, 32]), np.array([8, 15, 50]), 24, 12000),
-)
-"""By effort."""
-OPTIMISM = 2.0
-"""How much larger errors of estimates are than the spread of their weights says: modes that the fits have missed leave
-no trace there (`benchmarks/evidence_error.py`)."""
-DROPPED = 2
-"""Parents without which families are fitted first, one at a time."""
+SIZES = ((8, 16), (64, 16), (256, 16), (512, 32))
+"""Networks that are moved, and states of each that are used, by effort."""
+OPTIMISM = 1.5
+"""How much larger errors of estimates are than they say: networks with a common ancestor are alike, which the spread
+between them does not show (`benchmarks/evidence_error.py`)."""
 KEPT = 256
 """Draws of the first layer that are kept of a careful estimate."""
 
 
-class Fit(NamedTuple):
-    """What an estimate of a family finds: the best mode of the first layer, (q, h), and the log evidence."""
+class Networks(NamedTuple):
+    """First layers of networks, (s, h, q), and the variances of their noise."""
 
-    mode: np.ndarray
-    log_evidence: float
+    first: np.ndarray
+    variances: np.ndarray
 
 
 class MlpEvidence(FamilyEvidence):
     """Evidence of networks with one hidden layer, by the compiled code of `mlp_evidence.py`.
 
-    The fits of a family also start from the modes of the families without one of its weakest parents, the weights of
-    the new input being 0, so that more parents never fit worse; and from its own mode found with less effort. Parents
-    are ranked by their evidence as single parents, estimated quickly.
+    Random numbers of a family depend on the seed, the family and the effort alone.
     """
 
-    memories: ClassVar[tuple[str, ...]] = ("known", "fits", "kept")
+    memories: ClassVar[tuple[str, ...]] = ("known", "kept")
 
     def __init__(self, model: MlpGaussian, stats: Statistics, seed: int = 0):
         values = np.asarray(stats.shared.values, dtype=np.float64)
         super().__init__(values.shape[1])
-        hidden = model.hidden[0]
-        self.network = Network(hidden, COMPILED.index(model.activation), int(model.bias), model.weight_scale**2)
-        self.prior = (float(model.noise_shape), float(model.noise_rate))
-        if model.noise_variance is not None:
-            self.noises = [Noises(np.array([float(model.noise_variance)]), np.zeros(1))] * self.d
-        else:  # for the search: from all of a column's variance down to a thousandth of it
-            scales = np.log(np.maximum(values.var(axis=0), 1e-12))
-            logs = np.linspace(np.log(1e-3), np.log(2.0), 16)
-            self.noises = [noise_grid(scale + logs, logs[1] - logs[0], self.prior) for scale in scales]
-        self.learned = model.noise_variance is None
-        rng = np.random.default_rng([seed, 17])
-        self.tables = tuple(random_tables(search, self.d, hidden, rng) for search in SEARCHES)
-        self.fits: dict[tuple[int, bytes, int], Fit] = {}  # by node, parents and effort
-        self.kept: dict[
-            tuple[int, bytes], tuple[np.ndarray, Noises]
-        ] = {}  # draws of the first layer, where effort went into them
-        self.seed = seed
+        self.network = Network(
+            model.hidden[0], COMPILED.index(model.activation), int(model.bias), float(model.weight_scale) ** 2
+        )
+        self.noise_variance, self.seed = model.noise_variance, seed
+        known = int(model.noise_variance is not None)
+        self.noise = NoisePrior(known, float(model.noise_shape), float(model.noise_rate))
+        self.kept: dict[tuple[int, bytes], Networks] = {}  # where effort went into them
         # inputs of every node: all columns, then 1, over the rows without an intervention on it
         observed = np.asarray(stats.node.observed) > 0
         distinct: dict[bytes, np.ndarray] = {}
@@ -225,73 +204,47 @@ class MlpEvidence(FamilyEvidence):
             return np.ascontiguousarray(self.inputs[node][columns]), columns
         return np.zeros((1, self.inputs[node].shape[1])), [self.d]  # one input that is always 0
 
-    def _samples(self, node: int, parents: Bool[np.ndarray, " d"], effort: int):
-        """Return the inputs of a family, draws of the first layer, logs of their importance weights, the best mode, and
-        the noises."""
-        search, tables = SEARCHES[effort], self.tables[effort]
-        inputs, columns = self._inputs(node, parents)
+    def _temper(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> tuple[Networks, np.ndarray, Estimate]:
+        """Return networks of the posterior, the logs of their weights, and the estimate."""
+        chains, steps = SIZES[effort]
+        inputs, _ = self._inputs(node, parents)
+        rng = np.random.default_rng([self.seed, effort, node, *np.packbits(parents)])
+        count, q = chains * steps, len(inputs)
         scale = np.sqrt(self.network.prior_variance)
-        starts = scale * tables.starts[:, columns].reshape(len(tables.starts), -1)
-        warm = self._warm_starts(node, parents, columns, effort)
-        draws, logs, modes, noises = family_samples(
-            inputs, self.inputs[node][node], self.network, self.noises[node], self.prior, starts, warm, search, tables
-        )  # fmt: skip
-        return inputs, columns, draws, logs, modes[0].reshape(len(columns), -1), noises
-
-    def _warm_starts(
-        self, node: int, parents: Bool[np.ndarray, " d"], columns: list[int], effort: int
-    ) -> Float[np.ndarray, "w k"]:
-        """Return the modes of the families without one of the weakest parents, with weights 0 for it, and that of less
-        effort; none with few parents."""
-        present = np.flatnonzero(parents)
-        if len(present) < 2:
-            return np.empty((0, len(columns) * self.network.hidden))
-        single = [self._fit(node, np.arange(self.d) == i, QUICK).log_evidence for i in present]
-        warm = []
-        for weak in present[np.argsort(single)][:DROPPED].tolist():
-            fewer = parents.copy()
-            fewer[weak] = False
-            warm.append(np.insert(self._fit(node, fewer, QUICK).mode, columns.index(weak), 0.0, axis=0))
-        if effort > QUICK:
-            warm.append(self._fit(node, parents, effort - 1).mode)
-        return np.stack(warm).reshape(len(warm), -1)
-
-    def _fit(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Fit:
-        """Return what an estimate of a family with this effort finds, whether or not there is a better one."""
-        key = (node, parents.tobytes())
-        if (*key, effort) not in self.fits:
-            found = self.compute(node, parents, effort)
-            if self._lacks(node, parents, effort):
-                self.known[key] = found
-        return self.fits[*key, effort]
+        first = scale * rng.standard_normal((count, self.network.hidden, q))
+        if self.noise_variance is None:
+            log_noise = np.log(self.noise.rate / rng.standard_gamma(self.noise.shape, count))
+        else:
+            log_noise = np.full(count, np.log(self.noise_variance))
+        first, log_noise, logs, value, error = temper(
+            inputs, self.inputs[node][node], first, log_noise, self.network, self.noise, chains, rng
+        )
+        return Networks(first, np.exp(log_noise)), logs, Estimate(float(value), OPTIMISM * float(error), effort)
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        _, _, draws, logs, mode, noises = self._samples(node, parents, effort)
-        value, error = log_mean_weight(logs)
-        self.fits[node, parents.tobytes(), effort] = Fit(mode, float(value))
+        networks, logs, estimate = self._temper(node, parents, effort)
         if effort > QUICK:
-            rng = np.random.default_rng([self.seed, node])
-            self.kept[node, parents.tobytes()] = draws[resample(logs, KEPT, rng)].astype(np.float32), noises
-        return Estimate(float(value), OPTIMISM * float(error), effort)
+            chosen = resample(logs, KEPT, np.random.default_rng([self.seed, node]))
+            first, variances = (part[chosen].astype(np.float32) for part in networks)
+            self.kept[node, parents.tobytes()] = Networks(first, variances)
+        return estimate
 
     def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> MlpTheta:
         parents = np.asarray(parents, dtype=np.bool_)
         rng = np.random.default_rng([seed, node])
-        kept = self.kept.get((node, parents.tobytes()))
-        if kept is None:
-            effort = self.estimate(node, parents).effort
-            inputs, columns, draws, logs, _, noises = self._samples(node, parents, effort)
-            first = draws[resample(logs, count, rng)]
+        networks = self.kept.get((node, parents.tobytes()))
+        if networks is None:
+            networks, logs, _ = self._temper(node, parents, self.estimate(node, parents).effort)
+            chosen = resample(logs, count, rng)
         else:
-            inputs, columns = self._inputs(node, parents)
-            some, noises = kept
-            first = rng.permutation(np.resize(rng.permutation(some), (count, some.shape[1]))).astype(np.float64)
+            chosen = rng.permutation(np.resize(rng.permutation(len(networks.first)), count))
+        first, variances = (part[chosen].astype(np.float64) for part in networks)
+        inputs, columns = self._inputs(node, parents)
         hidden, bias = self.network.hidden, self.network.bias
         normals = rng.standard_normal((count, hidden + bias))
-        target, places = self.inputs[node][node], rng.random(count)
-        second, variance = second_layers(inputs, target, first, normals, places, self.network, noises)
+        second = second_layers(inputs, self.inputs[node][node], first, variances, normals, self.network)
         layer = np.zeros((count, self.d + 1, hidden))
-        layer[:, columns] = first.reshape(count, len(columns), hidden)
+        layer[:, columns] = first.transpose(0, 2, 1)
         weights = (np.where(parents[:, None], layer[:, : self.d], 0.0), second[:, :hidden, None])
         biases = (layer[:, self.d], second[:, hidden:]) if bias else ()
-        return MlpTheta(weights, biases, np.log(variance) if self.learned else None)
+        return MlpTheta(weights, biases, np.log(variances) if self.noise_variance is None else None)

@@ -166,3 +166,14 @@ def test_too_few_accepted_orders_are_an_error(monkeypatch):
     monkeypatch.setattr(by_orders, "MOST_PROPOSALS", 1)
     with pytest.raises(dp.InputError, match="orders were accepted"):
         dp.fit(data_of(6), "bge", method="exact", algorithm="orders", draws=10**6, progress=False)
+
+
+@pytest.mark.slow
+def test_with_too_few_accepted_orders_auto_runs_chains(monkeypatch):
+    monkeypatch.setattr("dagpost.inference.auto.EXACT_UP_TO", 5)
+    assert dp.fit(data_of(6), "bge", draws=100, progress=False).record.verdict.text.startswith("exact")
+    monkeypatch.setattr(by_orders, "MOST_PROPOSALS", 0)
+    post = dp.fit(data_of(6), "bge", draws=10**5, max_moves=None, progress=False, time_limit=20)
+    assert "chains agree" in post.record.verdict.text
+    exact = dp.exact(data_of(6), "bge")
+    assert np.abs(post.edge_marginals - exact.edge_marginals).max() < 0.05

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from dagpost._util.numerics import generator, key_from_seed, log_sum_exp
 from dagpost._util.progress import Advance, progress_bar
-from dagpost.errors import InputError
+from dagpost.errors import FewOrders
 from dagpost.inference.exact.families import check_mass, evidence_table, log_priors
 from dagpost.inference.exact.orders import Draws, EdgeMeans, Orders, add_edges, draw_orders, graphs_of, order_sums
 from dagpost.inference.exact.posterior import ExactPosterior, OrderSums, posterior_of_sums
@@ -66,8 +66,10 @@ class DrawnOrders(NamedTuple):
 
 
 def orders_drawn(problem: Problem, model: Model, stats: Statistics, draws: int) -> DrawnOrders:
-    """Return orders drawn until every edge probability has a standard error of at most `ERROR`, or time is up."""
+    """Return orders drawn until every edge probability has a standard error of at most `ERROR`, or time is up; half of
+    it, where too few are accepted even for the draws."""
     prior, d = problem.prior, problem.data.nodes
+    half = problem.clock.until(0.5)
     factors, stages = log_priors(prior, d), 1 + (d + 1) * len(prior.components(d)) + 3
     with progress_bar(f"exact draws, {d} nodes", stages, problem.progress) as advance:
         evidence = evidence_table(model, stats, d)
@@ -80,11 +82,12 @@ def orders_drawn(problem: Problem, model: Model, stats: Statistics, draws: int) 
                 kept.append(found)
             edges, proposals = add_edges(sums, found, edges), proposals + proposed
             precise = edges.error.max() <= ERROR or problem.clock.expired
-            if (edges.orders >= draws and precise) or proposals >= MOST_PROPOSALS:
+            hopeless = proposals >= MOST_PROPOSALS or (edges.orders < draws and half.expired)
+            if (edges.orders >= draws and precise) or hopeless:
                 break
         advance(3)
     if edges.orders < draws:
-        raise InputError(
+        raise FewOrders(
             f"only {edges.orders:,} of {proposals:,} orders were accepted, fewer than the {draws:,} draws wanted: use "
             "method='auto' with start='empty', whose chains do without orders"
         )

@@ -100,7 +100,10 @@ class Exact(Method):
                 return posterior_by_orders(problem, model, stats, self.draws)
             return _by_layers(data, model, prior, stats, self.draws, seed, problem.progress)
 
-        result = summed(model) if model.has_evidence else _by_integration(Integrated(model, stats), prior, summed, seed)
+        if model.has_evidence:
+            result = summed(model)
+        else:
+            result = _by_integration(Integrated(model, stats, seed), prior, summed, seed)
         result = _with_parameters(result, stats, self.draws, seed) if self.parameters else result
         return replace(result, model=model)
 
