@@ -3,8 +3,8 @@
     python benchmarks/evidence_devices.py [--nodes 10] [--families 512]
 
 The model is that of examples/own_model.py, linear with Laplace noise; families have up to four parents. A device takes
-them in batches, a CPU one by one in threads. Prints the largest difference of two log evidences, beside the largest error
-that they claim, and families a second of each without compiling.
+them in batches, a CPU one by one in threads. Prints the largest difference of two log evidences, beside the largest
+error that they claim, and families a second of each without compiling.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dagpost.models.family_evidence import QUICK
 from dagpost.models.numerical import LaplaceEvidence
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-from own_model import LaplaceLinear  # noqa: E402
+from own_model import LaplaceLinear
 
 
 def timed(evidence: LaplaceEvidence, families: list) -> float:

@@ -266,7 +266,7 @@ def test_better_estimates_change_which_families_matter():
         # (error, effort so far, log probability below the best of the node)
         ([(1.0, 0, 5.0), (1.0, 0, 3.0), (1.0, 0, 11.0)], [1, 0]),  # the more probable first, the far ones never
         ([(0.5, 1, 1.0), (2.0, 1, 1.0), (0.05, 1, 1.0)], [1, 0]),  # the less certain first, the certain never
-        ([(1.0, 0, 9.0), (2.0, 1, 0.0)], [1, 0]),  # the best of a node before quick estimates far below
+        ([(1.0, 0, 6.0), (2.0, 1, 0.0)], [1, 0]),  # the best of a node before quick estimates far below
         ([(1.0, 0, 0.5), (1.0, 2, 0.5)], [0, 1]),  # of equal ones what is cheap first
         ([(1.0, 3, 0.0)], []),  # nothing is left to do
     ],

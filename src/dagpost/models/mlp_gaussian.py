@@ -41,7 +41,6 @@ class MlpTheta(NamedTuple):
     log_variance: Any  # (d,), or None with fixed noise
 
 
-
 @dataclass(frozen=True)
 class MlpGaussian(Model):
     """Nonlinear Gaussian model, `p(x_j | parents) = N(FFN(g_j ∘ x; theta_j), noise)`, the paper's equation E.3.
@@ -208,7 +207,7 @@ class MlpEvidence(FamilyEvidence):
         """Return networks of the posterior, the logs of their weights, and the estimate."""
         chains, steps = SIZES[effort]
         inputs, _ = self._inputs(node, parents)
-        rng = np.random.default_rng([self.seed, effort, node, *np.packbits(parents)])
+        rng = np.random.default_rng([self.seed, effort, node, *np.packbits(parents).tolist()])
         count, q = chains * steps, len(inputs)
         scale = np.sqrt(self.network.prior_variance)
         first = scale * rng.standard_normal((count, self.network.hidden, q))
