@@ -20,7 +20,7 @@ from dagpost._util.environment import available_cores
 from dagpost._util.workers import current_workers
 from dagpost.typing import Theta
 
-QUICK, CAREFUL, MOST = 0, 1, 3
+QUICK, CAREFUL, MOST = 0, 1, 4
 """Efforts of an estimate: for families that a chain passes, for those that the posterior rests on, and the largest, for
 those of them that are hard."""
 

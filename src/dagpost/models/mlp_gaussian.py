@@ -154,7 +154,7 @@ class MlpGaussian(Model):
         return self.node_mean(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
 
 
-SIZES = ((8, 16), (16, 64), (64, 64), (256, 64))
+SIZES = ((8, 16), (16, 64), (64, 64), (256, 64), (1024, 64))
 """Networks that are moved, and states of each that are used, by effort. Few networks that move far find more than many
 that stay near where they were, and the spread between them says more about the error."""
 OPTIMISM = 1.5

@@ -22,9 +22,9 @@ from jaxtyping import Bool, Float, Int
 from dagpost.models.family_evidence import CAREFUL, QUICK, Estimate, FamilyEvidence, Wanted
 from dagpost.typing import Theta
 
-STARTS = (16, 64, 64, 64)
+STARTS = (16, 64, 64, 64, 64)
 """Draws of the prior that are optimised, by effort."""
-SAMPLES = (512, 4096, 16384, 65536)
+SAMPLES = (512, 4096, 16384, 65536, 131072)
 """Importance samples, by effort."""
 MODES = 4
 """Modes in the proposal."""
