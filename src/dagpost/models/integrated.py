@@ -22,7 +22,7 @@ from dagpost.typing import Graphs, Key, Nodes, Scalar, SoftColumn, Theta
 
 Family = tuple[int, Bool[np.ndarray, " d"]]
 """A node and its parents."""
-ACCURATE = (-1.0, 0.1, 0.05, 0.1)
+ACCURATE = (-1.0, 0.1, 0.05, 0.05)
 """Standard error of a log evidence that is good enough, by the effort made: none is for a quick estimate."""
 CLOSE = (7.0, 5.0, 2.5, 1.5)
 """How near to the best of its node a family must be to be estimated better, by the effort made so far."""
