@@ -268,7 +268,7 @@ def test_better_estimates_change_which_families_matter():
         ([(0.5, 1, 1.0), (2.0, 1, 1.0), (0.05, 1, 1.0)], [1, 0]),  # the less certain first, the certain never
         ([(1.0, 0, 6.0), (2.0, 1, 0.0)], [1, 0]),  # the best of a node before quick estimates far below
         ([(1.0, 0, 0.5), (1.0, 2, 0.5)], [0, 1]),  # of equal ones what is cheap first
-        ([(1.0, 3, 0.0)], []),  # nothing is left to do
+        ([(1.0, 4, 0.0)], []),  # nothing is left to do
     ],
 )
 def test_the_errors_that_matter_most_come_first(estimates, order):

@@ -7,7 +7,7 @@ the mean weights is an unbiased estimate of Z. Each Δβ is as large as leaves h
 
 * Hidden units move one at a time, by elliptical slice sampling (Murray, Adams, MacKay 2010): a unit and another draw of
   its prior span an ellipse, on which a point is chosen whose likelihood is above a random level. It needs no step size,
-  and takes one row of `ΦᵀΦ` for each point. Unknown noise moves by a slice of its logarithm.
+  and each point takes one row of `ΦᵀΦ`. Unknown noise moves by a slice of its logarithm.
 * All states on the way of a moved network are used, not just the last (Dau and Chopin 2022): few networks are
   resampled, `chains`, and each makes `steps - 1` moves.
 
@@ -23,7 +23,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dagpost._util.compiled import njit
-from dagpost.models.mlp_network import activate, log_likelihood, put_network, try_unit, workspace
+from dagpost.models.mlp_network import (
+    factorise,
+    log_likelihood,
+    put_network,
+    put_other_unit,
+    take_unit,
+    try_unit,
+    workspace,
+)
 
 SHARE = 0.5
 """Effective share of the networks after each change of temperature."""
@@ -33,7 +41,7 @@ WIDTH = 1.0
 """First width of the slice of log noise."""
 
 
-class Noise(NamedTuple):
+class NoisePrior(NamedTuple):
     """Inverse-gamma prior of unknown noise; `known` is 1 where it is fixed."""
 
     known: int
@@ -44,32 +52,21 @@ class Noise(NamedTuple):
 @njit(nogil=True)
 def _move_unit(inputs, y, u, e, net, v, beta, value, squares, work, rng):
     """Move hidden unit e of the network; return its log likelihood."""
-    q, n = inputs.shape
     scale = sqrt(net.prior_variance)
-    for r in range(n):
-        work.other_signal[r] = 0.0
-    for i in range(q):
-        weight = scale * rng.standard_normal()
-        work.other_unit[i] = weight
-        for r in range(n):
-            work.other_signal[r] += weight * inputs[i, r]
+    for i in range(len(inputs)):
+        work.other_unit[i] = scale * rng.standard_normal()
+    put_other_unit(inputs, work)
+    rest = factorise(e, v, net, work)
     level = beta * value + log(1.0 - rng.random())
     angle = 2 * pi * rng.random()
     low, high = angle - 2 * pi, angle
     for _ in range(MOST_TRIES):
         c, s = cos(angle), sin(angle)
-        for r in range(n):
-            work.tried_feature[r] = activate(net.activation, c * work.signals[e, r] + s * work.other_signal[r])
-        try_unit(y, e, net, work)
-        there = log_likelihood(work.tried_inner, work.tried_moments, squares, v, n, net, work)
+        there, moment = try_unit(y, e, c, s, v, rest, squares, net, work)
         if beta * there > level:
-            for i in range(q):
+            for i in range(len(inputs)):
                 u[e, i] = c * u[e, i] + s * work.other_unit[i]
-            for r in range(n):
-                work.signals[e, r] = c * work.signals[e, r] + s * work.other_signal[r]
-                work.features[e, r] = work.tried_feature[r]
-            work.inner[:] = work.tried_inner
-            work.moments[:] = work.tried_moments
+            take_unit(e, c, s, moment, net, work)
             return there
         if angle < 0:
             low = angle
@@ -82,7 +79,7 @@ def _move_unit(inputs, y, u, e, net, v, beta, value, squares, work, rng):
 @njit(nogil=True)
 def _noise_density(at, noise, beta, squares, n, net, work):
     """Return the log likelihood at a log noise, and the log density that its slice has."""
-    value = log_likelihood(work.inner, work.moments, squares, exp(at), n, net, work)
+    value = log_likelihood(squares, exp(at), n, net, work)
     return value, beta * value - noise.shape * at - noise.rate * exp(-at)
 
 
@@ -161,7 +158,7 @@ def temper(inputs, y, first, log_noise, net, noise, chains, rng):
     values = np.empty(size)
     for s in range(size):
         put_network(inputs, y, first[s], net, work)
-        values[s] = log_likelihood(work.inner, work.moments, squares, exp(log_noise[s]), n, net, work)
+        values[s] = log_likelihood(squares, exp(log_noise[s]), n, net, work)
     beta, log_evidence, variance = 0.0, 0.0, 0.0
     other_first, other_noise, other_values = np.empty_like(first), np.empty_like(log_noise), np.empty(size)
     while True:

@@ -17,8 +17,7 @@ from dagpost.errors import InputError, nearest, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.family_evidence import QUICK, Estimate, FamilyEvidence
 from dagpost.models.gaussian import Noise, log_normal
-from dagpost.models.mlp_evidence import Noise as NoisePrior
-from dagpost.models.mlp_evidence import temper
+from dagpost.models.mlp_evidence import NoisePrior, temper
 from dagpost.models.mlp_network import ACTIVATIONS as COMPILED
 from dagpost.models.mlp_network import Network, second_layers
 from dagpost.models.numerical import resample

@@ -6,7 +6,8 @@ Given the first layer U (weights and biases of the h hidden units) the output is
     log p(y | U, v) = log N(y; 0, v I + s² Φ Φᵀ)
                     = -½ (n log 2πv + m log s² + log|A| + yᵀy/v - bᵀA⁻¹b),    A = ΦᵀΦ/v + I/s²,    b = Φᵀy/v.
 
-Only `ΦᵀΦ` and `Φᵀy` enter, and a change of one hidden unit changes one row of them.
+Only `ΦᵀΦ` and `Φᵀy` enter. Where one hidden unit changes, A is factorised once without it, and each feature that is tried
+in its place adds one row.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ class Work(NamedTuple):
 
     signals: np.ndarray  # (h, n) U X
     features: np.ndarray  # (m, n) Φᵀ
-    inner: np.ndarray  # (m, m) ΦᵀΦ, lower triangle
+    inner: np.ndarray  # (m, m) ΦᵀΦ
     moments: np.ndarray  # (m,) Φᵀy
-    factor: np.ndarray  # (m, m) Cholesky factor of A
+    factor: np.ndarray  # (m, m) Cholesky factor of A, or of A without one feature
     solved: np.ndarray  # (m,) L⁻¹ b
-    tried_inner: np.ndarray  # (m, m)
-    tried_moments: np.ndarray  # (m,)
-    tried_feature: np.ndarray  # (n,)
+    tried_feature: np.ndarray  # (n,) of one unit
+    tried_inner: np.ndarray  # (m,) its products with all features
+    room: np.ndarray  # (m,)
     other_signal: np.ndarray  # (n,)
     other_unit: np.ndarray  # (q,)
 
@@ -52,21 +53,26 @@ def workspace(q, n, net):
     h = net.hidden
     m = h + net.bias
     return Work(
-        np.empty((h, n)), np.ones((m, n)), np.empty((m, m)), np.empty(m), np.empty((m, m)), np.empty(m),
-        np.empty((m, m)), np.empty(m), np.empty(n), np.empty(n), np.empty(q),
+        np.empty((h, n)), np.ones((m, n)), np.empty((m, m)), np.empty(m), np.empty((m, m)), np.empty(m), np.empty(n),
+        np.empty(m), np.empty(m), np.empty(n), np.empty(q),
     )  # fmt: skip
 
 
 @njit(fastmath=True, nogil=True)
-def activate(kind, a):
-    """Return the activation of a number."""
+def _activate(kind, n, values):
+    """Replace values by their activations; a loop for each kind, so that each is vectorised."""
     if kind == 0:
-        return a if a > 0 else 0.0
-    if kind == 1:
-        return tanh(a)
-    if kind == 2:
-        return a if a > 0 else 0.01 * a
-    return 1.0 / (1.0 + exp(-a))
+        for r in range(n):
+            values[r] = max(values[r], 0.0)
+    elif kind == 1:
+        for r in range(n):
+            values[r] = tanh(values[r])
+    elif kind == 2:
+        for r in range(n):
+            values[r] = max(values[r], 0.01 * values[r])
+    else:
+        for r in range(n):
+            values[r] = 1.0 / (1.0 + exp(-values[r]))
 
 
 @njit(fastmath=True, nogil=True)
@@ -82,64 +88,126 @@ def put_network(inputs, y, u, net, work):
             for r in range(n):
                 work.signals[e, r] += weight * inputs[i, r]
         for r in range(n):
-            work.features[e, r] = activate(net.activation, work.signals[e, r])
+            work.features[e, r] = work.signals[e, r]
+        _activate(net.activation, n, work.features[e])
     for a in range(m):
         for b in range(a + 1):
-            work.inner[a, b] = _dot(work.features[a], work.features[b], n)
-        work.moments[a] = _dot(work.features[a], y, n)
+            total = 0.0
+            for r in range(n):
+                total += work.features[a, r] * work.features[b, r]
+            work.inner[a, b] = work.inner[b, a] = total
+        total = 0.0
+        for r in range(n):
+            total += work.features[a, r] * y[r]
+        work.moments[a] = total
 
 
 @njit(fastmath=True, nogil=True)
-def _dot(a, b, n):
-    total = 0.0
-    for r in range(n):
-        total += a[r] * b[r]
-    return total
-
-
-@njit(fastmath=True, nogil=True)
-def try_unit(y, e, net, work):
-    """Compute the products of features with `tried_feature` in the place of unit e."""
-    n, m = len(y), net.hidden + net.bias
-    for a in range(m):
-        for b in range(a + 1):
-            work.tried_inner[a, b] = work.inner[a, b]
-        work.tried_moments[a] = work.moments[a]
-    for a in range(m):
-        other = work.tried_feature if a == e else work.features[a]
-        work.tried_inner[max(a, e), min(a, e)] = _dot(work.tried_feature, other, n)
-    work.tried_moments[e] = _dot(work.tried_feature, y, n)
-
-
-@njit(fastmath=True, nogil=True)
-def log_likelihood(inner, moments, squares, v, n, net, work):
-    """Return `log p(y | U, v)` from products of features, and `yᵀy`; L and L⁻¹b are left in the workspace."""
-    m, s2, factor, solved = net.hidden + net.bias, net.prior_variance, work.factor, work.solved
-    determinant, explained = 1.0, 0.0
-    log_determinant = 0.0
-    for a in range(m):
-        for b in range(a + 1):
-            t = inner[a, b] / v
-            if a == b:
-                t += 1.0 / s2
-            for c in range(b):
-                t -= factor[a, c] * factor[b, c]
-            if a == b:
-                t = max(t, 1e-12)
-                determinant *= t
-                factor[a, a] = sqrt(t)
-            else:
-                factor[a, b] = t / factor[b, b]
+def factorise(left_out, v, net, work):
+    """Compute L and L⁻¹b for all features but one (none where it is negative); return log|A| and bᵀA⁻¹b."""
+    factor, solved = work.factor, work.solved
+    determinant, log_determinant, explained, row = 1.0, 0.0, 0.0, 0
+    for a in range(net.hidden + net.bias):
+        if a == left_out:
+            continue
+        column = 0
+        for b in range(a):
+            if b == left_out:
+                continue
+            t = work.inner[a, b] / v
+            for c in range(column):
+                t -= factor[row, c] * factor[column, c]
+            factor[row, column] = t / factor[column, column]
+            column += 1
+        pivot, t = work.inner[a, a] / v + 1.0 / net.prior_variance, work.moments[a] / v
+        for c in range(row):
+            pivot -= factor[row, c] * factor[row, c]
+            t -= factor[row, c] * solved[c]
+        pivot = max(pivot, 1e-12)
+        factor[row, row] = sqrt(pivot)
+        solved[row] = t / factor[row, row]
+        explained += solved[row] * solved[row]
+        determinant *= pivot
         if determinant > 1e200 or determinant < 1e-200:
             log_determinant += log(determinant)
             determinant = 1.0
-        t = moments[a] / v
-        for c in range(a):
-            t -= factor[a, c] * solved[c]
-        solved[a] = t / factor[a, a]
-        explained += solved[a] * solved[a]
-    log_determinant += log(determinant)
-    return -0.5 * (n * log(2 * pi * v) + m * log(s2) + log_determinant + squares / v - explained)
+        row += 1
+    return log_determinant + log(determinant), explained
+
+
+@njit(fastmath=True, nogil=True)
+def _from_parts(log_determinant, explained, squares, v, n, net):
+    m = net.hidden + net.bias
+    return -0.5 * (n * log(2 * pi * v) + m * log(net.prior_variance) + log_determinant + squares / v - explained)
+
+
+@njit(fastmath=True, nogil=True)
+def log_likelihood(squares, v, n, net, work):
+    """Return `log p(y | U, v)` of the network; `squares` is yᵀy. L and L⁻¹b are left in the workspace."""
+    log_determinant, explained = factorise(-1, v, net, work)
+    return _from_parts(log_determinant, explained, squares, v, n, net)
+
+
+@njit(fastmath=True, nogil=True)
+def put_other_unit(inputs, work):
+    """Compute the signal of `other_unit`."""
+    q, n = inputs.shape
+    for r in range(n):
+        work.other_signal[r] = 0.0
+    for i in range(q):
+        weight = work.other_unit[i]
+        for r in range(n):
+            work.other_signal[r] += weight * inputs[i, r]
+
+
+@njit(fastmath=True, nogil=True)
+def try_unit(y, e, c, s, v, rest, squares, net, work):
+    """Return the log likelihood with the signal `c signal + s other_signal` in unit e, and the product of its feature
+    with y. The feature and its products with all features are left in the workspace.
+
+    With z = L⁻¹ Φᵀf/v for the feature f and the other ones, L and `rest` from `factorise(e, …)`, A has one more pivot,
+    `p = fᵀf/v + 1/s² - zᵀz`, and `(fᵀy/v - zᵀL⁻¹b)²/p` more is explained.
+    """
+    n, m = len(y), net.hidden + net.bias
+    tried, products = work.tried_feature, work.tried_inner
+    for r in range(n):
+        tried[r] = c * work.signals[e, r] + s * work.other_signal[r]
+    _activate(net.activation, n, tried)
+    own, moment = 0.0, 0.0
+    for r in range(n):
+        own += tried[r] * tried[r]
+        moment += tried[r] * y[r]
+    pivot, t, row = own / v + 1.0 / net.prior_variance, moment / v, 0
+    z = work.room
+    for a in range(m):
+        if a == e:
+            continue
+        total = 0.0
+        for r in range(n):
+            total += tried[r] * work.features[a, r]
+        products[a] = total
+        total /= v
+        for k in range(row):
+            total -= work.factor[row, k] * z[k]
+        z[row] = total / work.factor[row, row]
+        pivot -= z[row] * z[row]
+        t -= z[row] * work.solved[row]
+        row += 1
+    products[e] = own
+    pivot = max(pivot, 1e-12)
+    value = _from_parts(rest[0] + log(pivot), rest[1] + t * t / pivot, squares, v, n, net)
+    return value, moment
+
+
+@njit(fastmath=True, nogil=True)
+def take_unit(e, c, s, moment, net, work):
+    """Put what `try_unit` tried last in the place of unit e."""
+    for r in range(work.signals.shape[1]):
+        work.signals[e, r] = c * work.signals[e, r] + s * work.other_signal[r]
+        work.features[e, r] = work.tried_feature[r]
+    for a in range(net.hidden + net.bias):
+        work.inner[e, a] = work.inner[a, e] = work.tried_inner[a]
+    work.moments[e] = moment
 
 
 @njit(nogil=True)
@@ -150,7 +218,7 @@ def second_layers(inputs, y, first, variances, normals, net):
     out = np.empty((len(first), m))
     for s in range(len(first)):
         put_network(inputs, y, first[s], net, work)
-        log_likelihood(work.inner, work.moments, 0.0, variances[s], n, net, work)
+        log_likelihood(0.0, variances[s], n, net, work)
         for a in range(m - 1, -1, -1):  # L⁻ᵀ (L⁻¹b + z)
             t = work.solved[a] + normals[s, a]
             for c in range(a + 1, m):
