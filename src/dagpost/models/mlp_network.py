@@ -6,8 +6,8 @@ Given the first layer U (weights and biases of the h hidden units) the output is
     log p(y | U, v) = log N(y; 0, v I + s² Φ Φᵀ)
                     = -½ (n log 2πv + m log s² + log|A| + yᵀy/v - bᵀA⁻¹b),    A = ΦᵀΦ/v + I/s²,    b = Φᵀy/v.
 
-Only `ΦᵀΦ` and `Φᵀy` enter. Where one hidden unit changes, A is factorised once without it, and each feature that is tried
-in its place adds one row.
+Only `ΦᵀΦ` and `Φᵀy` enter. Where one hidden unit changes, A is factorised once without it, and each feature that is
+tried in its place adds one row.
 """
 
 from __future__ import annotations
