@@ -169,6 +169,7 @@ MUTANTS = [
     ("models/gp_evidence.py", "quadratic = 1.0 / (inverse + rise", "quadratic = 1.0 / (inverse - rise", "models/test_gaussian_process.py"),
     ("models/gp_evidence.py", "rate = grid.shape + 0.5 * rows, grid.rate / (1.0 + ratio)", "rate = grid.shape + 0.5 * rows, grid.rate * (1.0 + ratio)", "models/test_gaussian_process.py"),
     ("models/mlp_evidence.py", "log_evidence += step * values.max() + log(mean)", "log_evidence += values.max() + log(mean)", "models/test_numerical.py"),
+    ("models/mlp_evidence.py", "shares[ancestors[c]] += weights", "shares[c] += weights", "models/test_numerical.py"),
     ("models/mlp_evidence.py", "level = beta * value + log(1.0 - rng.random())", "level = value + log(1.0 - rng.random())", "models/test_numerical.py"),
     ("models/mlp_evidence.py", "beta * value - noise.shape * at - noise.rate", "beta * value - (noise.shape + 1.0) * at - noise.rate", "models/test_numerical.py"),
     ("models/mlp_network.py", "+ m * log(net.prior_variance) + log_determinant", "+ log_determinant", "models/test_numerical.py"),

@@ -37,6 +37,8 @@ SHARE = 0.5
 """Effective share of the networks after each change of temperature."""
 MOST_TRIES = 100
 """Points of a slice that are tried before the network stays where it is: rounding may leave it no room."""
+UNKNOWN = 10.0
+"""Standard error of a log evidence whose networks all descend from one."""
 WIDTH = 1.0
 """First width of the slice of log noise."""
 
@@ -134,6 +136,25 @@ def _next_step(values, most):
 
 
 @njit(nogil=True)
+def _error(weights, ancestors):
+    """Return the standard error of the log evidence, at most `UNKNOWN`.
+
+    Networks that descend from one of the first chains stand for one draw, however many they have become: with W the
+    shares of the first chains in the weights, `V = Σ (W - 1/chains)²` is the relative variance of the estimate (Chan
+    and Lai 2013; Lee and Whiteley 2018), and `-log(1 - V)` that of its logarithm where it is lognormal. V is 1 where
+    all descend from one chain, and nothing is known.
+    """
+    chains = len(ancestors)
+    steps = len(weights) // chains
+    shares = np.zeros(chains)
+    for c in range(chains):
+        shares[ancestors[c]] += weights[c * steps : (c + 1) * steps].sum()
+    shares /= shares.sum()
+    variance = ((shares - 1.0 / chains) ** 2).sum() * chains / (chains - 1.0)
+    return min(sqrt(-log(max(1.0 - variance, 1e-300))), UNKNOWN)
+
+
+@njit(nogil=True)
 def temper(inputs, y, first, log_noise, net, noise, chains, rng):
     """Return networks, (s, h, q), log noises and log weights that represent the posterior, the log evidence, and its
     standard error.
@@ -159,7 +180,8 @@ def temper(inputs, y, first, log_noise, net, noise, chains, rng):
     for s in range(size):
         put_network(inputs, y, first[s], net, work)
         values[s] = log_likelihood(squares, exp(log_noise[s]), n, net, work)
-    beta, log_evidence, variance = 0.0, 0.0, 0.0
+    beta, log_evidence = 0.0, 0.0
+    ancestors, next_ancestors = np.arange(chains), np.empty(chains, np.int64)
     other_first, other_noise, other_values = np.empty_like(first), np.empty_like(log_noise), np.empty(size)
     while True:
         step = _next_step(values, 1.0 - beta)
@@ -168,18 +190,15 @@ def temper(inputs, y, first, log_noise, net, noise, chains, rng):
         weights = np.exp(logs)
         mean = weights.mean()
         log_evidence += step * values.max() + log(mean)
-        # relative variance of the mean: states of one chain depend on each other
-        for c in range(chains):
-            off = weights[c * steps : (c + 1) * steps].mean() / mean - 1.0
-            variance += off * off / (chains * (chains - 1.0))
         if beta > 1.0 - 1e-9:
-            return first, log_noise, logs, log_evidence, sqrt(variance)
+            return first, log_noise, logs, log_evidence, _error(weights, ancestors)
         reached, place, at = weights[0], rng.random(), 0
         for c in range(chains):
             while reached < (c + place) / chains * mean * size and at < size - 1:
                 at += 1
                 reached += weights[at]
             u, v, value = first[at].copy(), log_noise[at], values[at]
+            next_ancestors[c] = ancestors[at // steps]
             put_network(inputs, y, u, net, work)
             for s in range(c * steps, (c + 1) * steps):
                 if s > c * steps:
@@ -188,6 +207,7 @@ def temper(inputs, y, first, log_noise, net, noise, chains, rng):
                     if not noise.known:
                         v, value = _move_noise(v, noise, beta, squares, n, net, work, rng)
                 other_first[s], other_noise[s], other_values[s] = u, v, value
+        ancestors, next_ancestors = next_ancestors, ancestors
         first, other_first = other_first, first
         log_noise, other_noise = other_noise, log_noise
         values, other_values = other_values, values

@@ -156,9 +156,6 @@ class MlpGaussian(Model):
 SIZES = ((8, 16), (16, 64), (64, 64), (256, 64), (1024, 64))
 """Networks that are moved, and states of each that are used, by effort. Few networks that move far find more than many
 that stay near where they were, and the spread between them says more about the error."""
-OPTIMISM = 1.5
-"""How much larger errors of estimates are than they say: networks with a common ancestor are alike, which the spread
-between them does not show (`benchmarks/evidence_error.py`)."""
 KEPT = 256
 """Draws of the first layer that are kept of a careful estimate."""
 
@@ -218,7 +215,7 @@ class MlpEvidence(FamilyEvidence):
         first, log_noise, logs, value, error = temper(
             inputs, self.inputs[node][node], first, log_noise, self.network, self.noise, chains, rng
         )
-        return Networks(first, np.exp(log_noise)), logs, Estimate(float(value), OPTIMISM * float(error), effort)
+        return Networks(first, np.exp(log_noise)), logs, Estimate(float(value), float(error), effort)
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
         networks, logs, estimate = self._temper(node, parents, effort)
