@@ -30,6 +30,8 @@ UPSIDE = (1.0, 0.2, 0.0, 0.0)
 """How much a better estimate may add to a log evidence, by the effort made so far: few draws miss what is rare."""
 TIMES_DEARER = 5.0
 """How much longer each further effort takes."""
+LARGE, COMMON = 1.5, 0.02
+"""Standard error of a log evidence that says nothing, and the share of graphs from which it is taken at its word."""
 ORDERS_COMPARED = 64
 """Graphs in which families are compared."""
 LARGEST_ERROR = 0.05
@@ -126,7 +128,9 @@ class Integrated(Model):
         out = []
         for family, gap in families:
             found = self.evidence.estimate(*family)
-            if found.effort < MOST and found.error > ACCURATE[found.effort] and gap <= CLOSE[found.effort]:
+            failed = found.effort > QUICK and found.error > LARGE  # as good as no effort
+            close = CLOSE[found.effort - failed] if found.effort < MOST else -1.0
+            if gap <= close and found.error > ACCURATE[found.effort]:
                 log_gain = np.log(max(found.error, 0.1)) - gap + UPSIDE[found.effort]
                 out.append((log_gain - found.effort * np.log(TIMES_DEARER), family, found.effort + 1))
         out.sort(key=lambda item: -item[0])
@@ -139,14 +143,16 @@ class Integrated(Model):
     def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:
         """Return the standard error of every edge probability that comes from the errors of the evidence.
 
-        The graphs are reweighted as if every family's log evidence were off by a normal error of its own size.
+        The graphs are reweighted as if every family's log evidence were off by a normal error of its own size; by no more
+        than `LARGE` where few graphs have it, since one of them would be all that counts.
         """
         rng = np.random.default_rng(0)
         m, d = graphs.shape[:2]
         logs = np.zeros((repeats, m))
         for j in range(d):
-            columns, where = np.unique(graphs[:, :, j], axis=0, return_inverse=True)
+            columns, where, counts = np.unique(graphs[:, :, j], axis=0, return_inverse=True, return_counts=True)
             errors = np.array([self.evidence.estimate(j, column, QUICK).error for column in columns])
+            errors = np.where(counts >= COMMON * m, errors, np.minimum(errors, LARGE))
             logs += (rng.standard_normal((repeats, len(columns))) * errors)[:, where.reshape(-1)]
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
