@@ -143,8 +143,8 @@ class Integrated(Model):
     def edge_errors(self, graphs: Graphs, repeats: int = 50) -> Float[np.ndarray, "d d"]:
         """Return the standard error of every edge probability that comes from the errors of the evidence.
 
-        The graphs are reweighted as if every family's log evidence were off by a normal error of its own size; by no more
-        than `LARGE` where few graphs have it, since one of them would be all that counts.
+        The graphs are reweighted as if every family's log evidence were off by a normal error of its own size; by no
+        more than `LARGE` where few graphs have it, since one of them would be all that counts.
         """
         rng = np.random.default_rng(0)
         m, d = graphs.shape[:2]
