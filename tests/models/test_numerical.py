@@ -296,3 +296,19 @@ def test_errors_of_the_evidence_reach_the_edges(small):
     z = np.random.default_rng(5).normal(size=200_000) * np.hypot(a, b)
     assert spread[0, 1] == pytest.approx(np.std(1 / (1 + np.exp(z))), rel=0.1)
     assert spread[2, 3] == 0
+
+
+@pytest.mark.slow
+def test_unknown_evidence_of_a_common_family_is_not_trusted(small):
+    """All graphs have the same families, so that no error of one could move an edge; but one is not known at all."""
+    model = dp.MlpGaussian()
+    scored = Integrated(model, model.summarise(small), 0)
+    graphs = np.zeros((100, 4, 4), dtype=bool)
+    graphs[:, 0, 1] = True
+    assert scored.edge_errors(graphs).max() < 1e-12
+    key = (1, rows(0).tobytes())
+    scored.evidence.known[key] = scored.evidence.known[key]._replace(error=10.0)
+    into_1 = np.outer(np.arange(4) != 1, np.arange(4) == 1)
+    np.testing.assert_allclose(scored.edge_errors(graphs), 0.5 * into_1, atol=1e-12)
+    graphs[1:, 0, 1] = False  # one graph of a hundred
+    assert scored.edge_errors(graphs).max() < 0.2

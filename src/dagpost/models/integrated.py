@@ -144,19 +144,22 @@ class Integrated(Model):
         """Return the standard error of every edge probability that comes from the errors of the evidence.
 
         The graphs are reweighted as if every family's log evidence were off by a normal error of its own size; by no
-        more than `LARGE` where few graphs have it, since one of them would be all that counts.
+        more than `LARGE` where few graphs have it, since one of them would be all that counts. Where many have a family
+        whose error is larger, its evidence is unknown, and so are the edges to its node: 0.5.
         """
         rng = np.random.default_rng(0)
         m, d = graphs.shape[:2]
-        logs = np.zeros((repeats, m))
+        logs, unknown = np.zeros((repeats, m)), np.zeros(d, dtype=np.bool_)
         for j in range(d):
             columns, where, counts = np.unique(graphs[:, :, j], axis=0, return_inverse=True, return_counts=True)
             errors = np.array([self.evidence.estimate(j, column, QUICK).error for column in columns])
-            errors = np.where(counts >= COMMON * m, errors, np.minimum(errors, LARGE))
+            unknown[j] = (errors[counts >= COMMON * m] > LARGE).any()
+            errors = np.minimum(errors, LARGE)
             logs += (rng.standard_normal((repeats, len(columns))) * errors)[:, where.reshape(-1)]
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        return np.einsum("rm,mij->rij", weights, graphs.astype(float)).std(axis=0)
+        found = np.einsum("rm,mij->rij", weights, graphs.astype(float)).std(axis=0)
+        return np.where(unknown & ~np.eye(d, dtype=np.bool_), np.maximum(found, 0.5), found)
 
 
 def _put(whole: np.ndarray, part: np.ndarray, axis: int, members: np.ndarray, j: int) -> None:
