@@ -6,12 +6,14 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import digamma, logsumexp
 
 import dagpost as dp
 from dagpost.models.family_evidence import CAREFUL, MOST, QUICK
 from dagpost.models.integrated import Integrated, common_families
+from dagpost.models.mlp_evidence import NoisePrior, move_noise
 from dagpost.models.mlp_gaussian import MlpEvidence
+from dagpost.models.mlp_network import Network, put_network, workspace
 from dagpost.models.numerical import LaplaceEvidence
 
 
@@ -181,6 +183,20 @@ def own_model():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.LaplaceLinear()
+
+
+@pytest.mark.slow
+def test_moves_of_the_noise_keep_its_prior():
+    """Where the data have no weight: the mean of log v is log b - ψ(a), and that of 1/v is a/b."""
+    net, noise, rng = Network(2, 0, 1, 1.0), NoisePrior(0, 1.5, 0.25), np.random.default_rng(0)
+    inputs, y, at, found = rng.normal(size=(2, 10)), rng.normal(size=10), 0.0, []
+    work = workspace(2, 10, net)
+    put_network(inputs, y, rng.normal(size=(2, 2)), net, work)
+    for _ in range(6000):
+        at, _ = move_noise(at, noise, 0.0, float(y @ y), 10, net, work, rng)
+        found.append(at)
+    assert np.mean(found) == pytest.approx(np.log(0.25) - digamma(1.5), abs=0.1)
+    assert np.exp(-np.array(found)).mean() == pytest.approx(6.0, rel=0.1)
 
 
 @pytest.mark.slow

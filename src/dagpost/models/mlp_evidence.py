@@ -86,7 +86,7 @@ def _noise_density(at, noise, beta, squares, n, net, work):
 
 
 @njit(nogil=True)
-def _move_noise(at, noise, beta, squares, n, net, work, rng):
+def move_noise(at, noise, beta, squares, n, net, work, rng):
     """Move the log noise; return it and the log likelihood there."""
     value, here = _noise_density(at, noise, beta, squares, n, net, work)
     level = here + log(1.0 - rng.random())
@@ -205,7 +205,7 @@ def temper(inputs, y, first, log_noise, net, noise, chains, rng):
                     for e in range(net.hidden):
                         value = _move_unit(inputs, y, u, e, net, exp(v), beta, value, squares, work, rng)
                     if not noise.known:
-                        v, value = _move_noise(v, noise, beta, squares, n, net, work, rng)
+                        v, value = move_noise(v, noise, beta, squares, n, net, work, rng)
                 other_first[s], other_noise[s], other_values[s] = u, v, value
         ancestors, next_ancestors = next_ancestors, ancestors
         first, other_first = other_first, first
