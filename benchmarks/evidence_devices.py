@@ -27,7 +27,7 @@ from own_model import LaplaceLinear
 
 def timed(evidence: LaplaceEvidence, families: list) -> float:
     """Return the seconds of all families; the first batch, which compiles, comes before."""
-    LaplaceEvidence.fill(evidence, families[: evidence.batch])
+    evidence.fill(families[: evidence.batch])
     evidence.known.clear()
     began = time.perf_counter()
     evidence.fill(families)

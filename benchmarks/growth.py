@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from repeat import simulated
 
 import dagpost as dp
 
@@ -27,9 +28,7 @@ ROWS, COLUMNS = 200, 20
 
 def measure(model: str, nodes: int, rows: int, limit: float) -> dict[str, Any]:
     """Return one row of the table: seconds without compiling, moves, the standard error reached, and the verdict."""
-    sim = dp.simulate(
-        model, "erdos-renyi", nodes=nodes, observations=rows, seed=80_000, weight_shift=0.0, interventional_sets=0
-    )
+    sim = simulated(nodes, model, "erdos-renyi", 0, rows, 0.0)
     small = dp.simulate(nodes=20, observations=50, seed=0, interventional_sets=0).train
     dp.fit(small, model, "erdos-renyi", start="empty", time_limit=1.0, progress=False)  # compiles
     post = dp.fit(sim.train, model, "erdos-renyi", start="empty", time_limit=limit, progress=False)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from repeat import simulated
 
 import dagpost as dp
 from dagpost.metrics import auroc, brier_score
@@ -41,9 +42,7 @@ def row(post: dp.Posterior, sim: dp.Simulation, way: str, seconds: float) -> dic
 
 def measure(model: str, nodes: int, method: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of one method; a small network compiles first."""
-    sim = dp.simulate(
-        model, "erdos-renyi", nodes=nodes, observations=200, seed=80_000, weight_shift=0.0, interventional_sets=0
-    )
+    sim = simulated(nodes, model, "erdos-renyi", 0, 200, 0.0)
     small = dp.simulate(nodes=20, observations=50, seed=0, interventional_sets=0).train
     chosen: dict[str, Any] = {"draws": 200, "start": "empty"} if method == "auto" else {"particles": options.resamples}
     dp.fit(small, model, "erdos-renyi", method, time_limit=1.0, progress=False, **chosen)

@@ -31,7 +31,7 @@ UPSIDE = (1.0, 0.2, 0.0, 0.0)
 TIMES_DEARER = 5.0
 """How much longer each further effort takes."""
 LARGE, COMMON = 1.5, 0.02
-"""Standard error of a log evidence that says nothing, and the share of graphs from which it is taken at its word."""
+"""Standard error beyond which a log evidence is unknown, and the share of graphs that makes a family common."""
 ORDERS_COMPARED = 64
 """Graphs in which families are compared."""
 LARGEST_ERROR = 0.05
@@ -128,9 +128,10 @@ class Integrated(Model):
         out = []
         for family, gap in families:
             found = self.evidence.estimate(*family)
-            failed = found.effort > QUICK and found.error > LARGE  # as good as no effort
-            close = CLOSE[found.effort - failed] if found.effort < MOST else -1.0
-            if gap <= close and found.error > ACCURATE[found.effort]:
+            if found.effort == MOST or found.error <= ACCURATE[found.effort]:
+                continue
+            failed = found.effort > QUICK and found.error > LARGE  # as if the effort had not been made
+            if gap <= CLOSE[found.effort - failed]:
                 log_gain = np.log(max(found.error, 0.1)) - gap + UPSIDE[found.effort]
                 out.append((log_gain - found.effort * np.log(TIMES_DEARER), family, found.effort + 1))
         out.sort(key=lambda item: -item[0])

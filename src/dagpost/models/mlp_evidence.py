@@ -11,8 +11,8 @@ the mean weights is an unbiased estimate of Z. Each Δβ is as large as leaves h
 * All states on the way of a moved network are used, not just the last (Dau and Chopin 2022): few networks are
   resampled, `chains`, and each makes `steps - 1` moves.
 
-No mode is searched for, so none is missed, and orders of the hidden units need no attention: networks that differ in
-them alone have the same neighbourhood.
+No mode is searched for, and orders of the hidden units need no attention: networks that differ in them alone have the
+same neighbourhood.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dagpost.models.mlp_network import (
     factorise,
     log_likelihood,
     put_network,
-    put_other_unit,
+    put_signal,
     take_unit,
     try_unit,
     workspace,
@@ -57,7 +57,7 @@ def _move_unit(inputs, y, u, e, net, v, beta, value, squares, work, rng):
     scale = sqrt(net.prior_variance)
     for i in range(len(inputs)):
         work.other_unit[i] = scale * rng.standard_normal()
-    put_other_unit(inputs, work)
+    put_signal(inputs, work.other_unit, work.other_signal)
     rest = factorise(e, v, net, work)
     level = beta * value + log(1.0 - rng.random())
     angle = 2 * pi * rng.random()

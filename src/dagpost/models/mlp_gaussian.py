@@ -155,7 +155,7 @@ class MlpGaussian(Model):
 
 SIZES = ((8, 16), (16, 64), (64, 64), (256, 64), (1024, 64))
 """Networks that are moved, and states of each that are used, by effort. Few networks that move far find more than many
-that stay near where they were, and the spread between them says more about the error."""
+that stay near where they were."""
 KEPT = 256
 """Draws of the first layer that are kept of a careful estimate."""
 

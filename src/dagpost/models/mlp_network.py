@@ -76,17 +76,22 @@ def _activate(kind, n, values):
 
 
 @njit(fastmath=True, nogil=True)
+def put_signal(inputs, weights, out):
+    """Write the signal of a hidden unit with these weights to `out`."""
+    q, n = inputs.shape
+    for r in range(n):
+        out[r] = 0.0
+    for i in range(q):
+        for r in range(n):
+            out[r] += weights[i] * inputs[i, r]
+
+
+@njit(fastmath=True, nogil=True)
 def put_network(inputs, y, u, net, work):
     """Compute the features of the network with this first layer, (h, q), and their products."""
-    q, n = inputs.shape
-    m = net.hidden + net.bias
+    n, m = len(y), net.hidden + net.bias
     for e in range(net.hidden):
-        for r in range(n):
-            work.signals[e, r] = 0.0
-        for i in range(q):
-            weight = u[e, i]
-            for r in range(n):
-                work.signals[e, r] += weight * inputs[i, r]
+        put_signal(inputs, u[e], work.signals[e])
         for r in range(n):
             work.features[e, r] = work.signals[e, r]
         _activate(net.activation, n, work.features[e])
@@ -146,18 +151,6 @@ def log_likelihood(squares, v, n, net, work):
     """Return `log p(y | U, v)` of the network; `squares` is yᵀy. L and L⁻¹b are left in the workspace."""
     log_determinant, explained = factorise(-1, v, net, work)
     return _from_parts(log_determinant, explained, squares, v, n, net)
-
-
-@njit(fastmath=True, nogil=True)
-def put_other_unit(inputs, work):
-    """Compute the signal of `other_unit`."""
-    q, n = inputs.shape
-    for r in range(n):
-        work.other_signal[r] = 0.0
-    for i in range(q):
-        weight = work.other_unit[i]
-        for r in range(n):
-            work.other_signal[r] += weight * inputs[i, r]
 
 
 @njit(fastmath=True, nogil=True)
