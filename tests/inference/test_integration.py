@@ -9,11 +9,12 @@ import pytest
 
 import dagpost as dp
 from dagpost._util.clock import Clock
-from dagpost.inference.candidates import FEW_CANDIDATES, Candidates
+from dagpost.inference.candidates import FEW_CANDIDATES, Candidates, Worth
+from dagpost.inference.integration import AT_A_TIME, AT_LEAST, at_once
 from dagpost.models import LinearGaussian
-from dagpost.models.family_evidence import Estimate, FamilyEvidence
+from dagpost.models.family_evidence import LARGEST, MOST, Estimate, FamilyEvidence
 from dagpost.models.family_table import ABSENT, listed_evidence
-from dagpost.models.integrated import Integrated, common_families, order_gaps
+from dagpost.models.integrated import Integrated, common_families, influences, order_gaps
 
 
 class FromClosedForm(FamilyEvidence):
@@ -225,13 +226,13 @@ def rough_candidates():
 
 def test_rough_families_are_those_near_the_best():
     scored, candidates, empty = rough_candidates()
-    first = candidates.rough(empty)
+    first = candidates.rough(empty, {})
     assert len(first) > 6 and {effort for _, effort in first} == {1}
     assert len(list(scored.improve(first[:3], Clock()))) == 3
     over = Clock()
     over.stopped.set()
     list(scored.improve(first, over))
-    efforts = [effort for _, effort in candidates.rough(empty)]
+    efforts = [effort for _, effort in candidates.rough(empty, {})]
     assert efforts.count(2) == 3 and efforts.count(1) == len(first) - 3
 
 
@@ -249,12 +250,12 @@ def test_families_are_compared_with_those_that_a_graph_allows():
 
 def test_better_estimates_change_which_families_matter():
     scored, candidates, empty = rough_candidates()
-    before = candidates.rough(empty)
+    before = candidates.rough(empty, {})
     (j, row), _ = before[0]
     scored.evidence.known[j, row.tobytes()] = Estimate(scored.log_evidence(j, np.flatnonzero(row), None) + 30, 0.0, 3)
     candidates.update([(j, row)])
     # far above all others of its node now, which no longer matter
-    after = candidates.rough(empty)
+    after = candidates.rough(empty, {})
     assert {family[0] for family, _ in after} == {family[0] for family, _ in before} - {j}
     table = candidates.model.table
     assert table.evidence[j, table.code(j, row)] == scored.evidence.estimate(j, row).log_evidence
@@ -263,22 +264,44 @@ def test_better_estimates_change_which_families_matter():
 @pytest.mark.parametrize(
     ("estimates", "order"),
     [
-        # (error, effort so far, log probability below the best of the node)
-        ([(1.0, 0, 5.0), (1.0, 0, 3.0), (1.0, 0, 11.0)], [1, 0]),  # the more probable first, the far ones never
-        ([(0.5, 1, 1.0), (2.0, 1, 1.0), (0.05, 1, 1.0)], [1, 0]),  # the less certain first, the certain never
-        ([(1.0, 0, 6.0), (2.0, 1, 0.0)], [1, 0]),  # the best of a node before quick estimates far below
-        ([(1.0, 0, 0.5), (1.0, 2, 0.5)], [0, 1]),  # of equal ones what is cheap first
-        ([(1.0, 4, 0.0)], []),  # nothing is left to do
+        # (error, effort so far, log probability below the best of the node, influence on an edge)
+        (
+            [(1.0, 0, 5.0, 0), (1.0, 0, 3.0, 0), (1.0, 0, 11.0, 0)],
+            [1, 0],
+        ),  # the more probable first, the far never
+        ([(0.5, 1, 1.0, 0), (2.0, 1, 1.0, 0), (0.05, 1, 1.0, 0)], [1, 0]),  # the less certain first, the certain never
+        ([(1.0, 0, 6.0, 0), (2.0, 1, 0.0, 0)], [1, 0]),  # the best of a node before quick estimates far below
+        ([(1.0, 0, 0.5, 0), (1.0, 2, 0.5, 0.2)], [0, 1]),  # of equal ones what is cheap first
+        ([(0.1, 2, 0.0, 0.04), (0.1, 2, 3.0, 0.2)], [1]),  # much effort for those alone that move an edge
+        ([(0.1, LARGEST, 0.0, 0.2)], [0]),  # and if need be, again and again
+        ([(0.1, MOST, 0.0, 0.2)], []),  # nothing is left to do
     ],
 )
 def test_the_errors_that_matter_most_come_first(estimates, order):
     data = dp.simulate(nodes=4, observations=20, seed=4, interventional_sets=0).train
     scored = Integrated(Estimated(), Estimated().summarise(data))
     families = [(j, np.zeros(4, dtype=bool)) for j in range(len(estimates))]
-    for (j, row), (error, effort, _) in zip(families, estimates):
+    for (j, row), (error, effort, *_) in zip(families, estimates):
         scored.evidence.known[j, row.tobytes()] = Estimate(0.0, error, effort)
-    found = scored.rough_families(zip(families, (gap for *_, gap in estimates)))
+    influence = {(j, row.tobytes()): estimates[j][3] for j, row in families}
+    found = scored.rough_families(zip(families, (gap for _, _, gap, _ in estimates)), influence)
     assert [(family[0], effort) for family, effort in found] == [(j, estimates[j][1] + 1) for j in order]
+
+
+def test_the_influence_of_a_family_is_how_far_its_evidence_moves_an_edge():
+    graphs = dp.exact(dp.simulate(nodes=4, observations=30, seed=4, interventional_sets=0).train).sample(2000, 0)
+    found, step = influences(graphs), 1e-4
+    for (j, parents), influence in found.items():
+        has = (graphs[:, :, j] == np.frombuffer(parents, dtype=bool)).all(axis=1)
+        moved = np.average(graphs, axis=0, weights=np.exp(step * has))
+        assert np.abs(moved - graphs.mean(axis=0)).max() / step == pytest.approx(influence, rel=1e-3)
+
+
+def test_costly_estimates_are_made_a_few_at_a_time():
+    families = [(0, np.zeros(4, dtype=bool))] * 200
+    assert len(at_once([(family, 1) for family in families])) == AT_A_TIME
+    assert len(at_once([(family, 2) for family in families])) == 25
+    assert len(at_once([(family, MOST) for family in families])) == AT_LEAST
 
 
 def test_edges_outside_the_table_have_the_chance_of_being_added():
@@ -305,11 +328,24 @@ def test_an_edge_is_worth_what_the_score_loses_without_it():
     data = dp.simulate(nodes=5, observations=60, seed=4, interventional_sets=0).train
     candidates = Candidates(Integrated(Estimated(), Estimated().summarise(data)), dp.ErdosRenyi())
     row = np.arange(5) == 0
-    node, worth = candidates.worth_in(3, row)
+    node, worth, log_chance = candidates.worth_in(3, row, -1.0)
     here = candidates.score(3, row)
     assert node == 3 and np.isneginf(worth[3])
+    np.testing.assert_array_equal(log_chance, np.minimum(worth, 0) - 1)
     assert worth[0] == here - candidates.score(3, np.zeros(5, dtype=bool))
     assert worth[1] == candidates.score(3, row | (np.arange(5) == 1)) - here
+
+
+def test_a_better_parent_comes_before_rare_ones():
+    """A node that graphs do not have yet takes the place of one in few of them, but not of one in many."""
+    data = dp.simulate(nodes=5, observations=60, seed=4, interventional_sets=0).train
+    candidates = Candidates(Integrated(Estimated(), Estimated().summarise(data)), dp.ErdosRenyi())
+    graphs = np.zeros((100, 5, 5), dtype=bool)
+    graphs[:90, 0, 4] = graphs[:3, 1, 4] = True
+    candidates.worth[:4, 4] = [5.0, 3.0, 4.0, 9.0]
+    candidates.log_chance[:4, 4] = [-0.2, -4.0, -1.0, -7.0]  # node 3 is worth much, but where graphs hardly go
+    assert candidates.chosen(4, graphs, 4) == [0, 2, 1, 3]
+    assert candidates.chosen(4, graphs, 2) == [0, 2]
 
 
 def test_nodes_that_together_stand_in_for_a_parent_are_found():
@@ -342,7 +378,8 @@ def test_a_node_in_place_of_a_parent_becomes_a_candidate(monkeypatch):
     candidates.fill(graphs, Clock(), False)
     candidates.open[1, 2] = True
     assert model.table.place[2, 1] == ABSENT
-    monkeypatch.setattr(candidates, "worth_in", lambda node, row: (node, np.full(12, -np.inf)))
+    nothing = np.full(12, -np.inf)
+    monkeypatch.setattr(candidates, "worth_in", lambda node, row, log_share: Worth(node, nothing, nothing))
     candidates.search(graphs, Clock(), False, False)
     one, other = (candidates.score(2, np.arange(12) == i) for i in (0, 1))
     assert candidates.worth[1, 2] == other - one > -1

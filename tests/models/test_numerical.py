@@ -9,7 +9,7 @@ import pytest
 from scipy.special import digamma, logsumexp
 
 import dagpost as dp
-from dagpost.models.family_evidence import CAREFUL, MOST, QUICK
+from dagpost.models.family_evidence import CAREFUL, LARGEST, MOST, QUICK, Estimate, FamilyEvidence
 from dagpost.models.integrated import Integrated, common_families
 from dagpost.models.mlp_evidence import NoisePrior, move_noise
 from dagpost.models.mlp_gaussian import MlpEvidence
@@ -64,7 +64,7 @@ def by_prior_draws(model, data, j, parents, count=60_000):
 def test_networks_agree_with_averages_over_the_prior(small, parents):
     model = dp.MlpGaussian()
     expected, error, *_ = by_prior_draws(model, small, 1, list(parents))
-    found = model.numerical_evidence(model.summarise(small)).estimate(1, rows(*parents), MOST)
+    found = model.numerical_evidence(model.summarise(small)).estimate(1, rows(*parents), LARGEST)
     assert error < 0.06 and found.error < 0.1
     assert found.log_evidence == pytest.approx(expected, abs=4 * np.hypot(error, found.error) + 0.01)
 
@@ -80,7 +80,7 @@ def test_one_hidden_unit_agrees_with_quadrature(small, model):
     logs = np.concatenate([collapsed(model, small, 1, [0], part) for part in np.array_split(first, 100)])
     scale = model.weight_scale
     logs = logs - 0.5 * (first**2).sum(axis=(1, 2)) / scale**2 - np.log(2 * np.pi * scale**2) + 2 * np.log(step)
-    found = model.numerical_evidence(model.summarise(small)).estimate(1, rows(0), MOST)
+    found = model.numerical_evidence(model.summarise(small)).estimate(1, rows(0), LARGEST)
     assert found.log_evidence == pytest.approx(float(logsumexp(logs)), abs=4 * found.error + 0.005)
 
 
@@ -89,7 +89,7 @@ def test_one_hidden_unit_agrees_with_quadrature(small, model):
 def test_variants_agree_with_averages_over_the_prior(small, settings):
     model = dp.MlpGaussian(**settings)
     expected, error, *_ = by_prior_draws(model, small, 1, [0])
-    found = model.numerical_evidence(model.summarise(small)).estimate(1, rows(0), MOST)
+    found = model.numerical_evidence(model.summarise(small)).estimate(1, rows(0), LARGEST)
     assert found.log_evidence == pytest.approx(expected, abs=4 * np.hypot(error, found.error) + 0.01)
 
 
@@ -132,6 +132,27 @@ def test_seeds_differ_by_what_estimates_claim():
 
 
 @pytest.mark.slow
+class ByEffort(FamilyEvidence):
+    """Estimates that differ by effort."""
+
+    def compute(self, node, parents, effort):
+        return Estimate(np.log(1.0 + effort), 0.1 * effort, effort)
+
+    def draw(self, node, parents, count, seed):
+        raise NotImplementedError
+
+
+def test_estimates_beyond_the_largest_effort_are_averaged():
+    stepwise, at_once = ByEffort(4), ByEffort(4)
+    for effort in range(MOST + 1):
+        found = stepwise.estimate(0, rows(1), effort)
+    efforts = np.arange(LARGEST, MOST + 1)
+    assert found.effort == MOST
+    assert np.exp(found.log_evidence) == pytest.approx((1.0 + efforts).mean())
+    assert found.error == pytest.approx(np.sqrt((((1.0 + efforts) * 0.1 * efforts) ** 2).sum()) / (1.0 + efforts).sum())
+    assert at_once.estimate(0, rows(1), MOST) == found
+
+
 def test_an_estimate_depends_on_family_and_seed_alone(small):
     model = dp.MlpGaussian()
     stats = model.summarise(small)
@@ -237,7 +258,7 @@ def test_unknown_noise_agrees_with_averages_over_the_prior(small):
     values = [by_prior_draws(dp.MlpGaussian(noise_variance=float(np.exp(v))), small, 1, [0], 6000)[0] for v in logs]
     expected = logsumexp(np.array(values) + log_prior) + np.log(logs[1] - logs[0])
     evidence = model.numerical_evidence(model.summarise(small))
-    found = evidence.estimate(1, rows(0), MOST)
+    found = evidence.estimate(1, rows(0), LARGEST)
     assert found.log_evidence == pytest.approx(float(expected), abs=0.15)
     theta = evidence.draw(1, rows(0), 500, seed=0)
     shares = np.exp(np.array(values) + log_prior - logsumexp(np.array(values) + log_prior))

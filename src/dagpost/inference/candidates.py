@@ -17,9 +17,10 @@ and is so much better. Once chains have run, the families of their graphs are li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -57,8 +58,20 @@ LARGEST_SET = 8
 
 Code = tuple[int, int]
 """A node, and the code of its parents in the table."""
-Worth = tuple[int, Float[np.ndarray, " d"]]
-"""A node, and what an edge from each other node adds to the score somewhere."""
+
+
+class Worth(NamedTuple):
+    """What an edge from each other node to this one adds to the score somewhere, and the log of the chance that it
+    is in a graph for that."""
+
+    node: int
+    added: Float[np.ndarray, " d"]
+    log_chance: Float[np.ndarray, " d"]
+
+
+def log_share(node: int, row: Bool[np.ndarray, " d"], graphs: Graphs) -> float:
+    """Return the log of the share of graphs that have this family."""
+    return float(np.log((graphs[:, :, node] == row).all(axis=1).mean()))
 
 
 class Candidates:
@@ -77,7 +90,7 @@ class Candidates:
         first = prior.components(self.d)[0].prior
         self.log_prior, self.tabulated = family_prior(first, self.d), first.column_table(self.d) is not None
         self.worth = np.full((self.d, self.d), -np.inf)  # in families looked at since the chains ran
-        self.worth_before = self.worth
+        self.worth_before, self.log_chance = self.worth, self.worth.copy()
         known = prior.constraints
         self.open = ~np.eye(self.d, dtype=np.bool_)
         self.required = np.zeros((self.d, self.d), dtype=np.bool_)
@@ -101,54 +114,65 @@ class Candidates:
             out[i] = self.score(node, other) - base
         return out
 
-    def worth_in(self, node: int, row: Bool[np.ndarray, " d"]) -> Worth:
-        """Return what every edge is worth in this family."""
+    def worth_in(self, node: int, row: Bool[np.ndarray, " d"], log_share: float = 0.0) -> Worth:
+        """Return what every edge is worth in this family, which this share of the graphs have."""
         change = self._changes(node, row)
-        return node, np.where(np.isfinite(change), np.where(row, -change, change), -np.inf)
+        added = np.where(np.isfinite(change), np.where(row, -change, change), -np.inf)
+        return Worth(node, added, np.minimum(added, 0.0) + log_share)
 
-    def worth_instead(self, node: int, row: Bool[np.ndarray, " d"], others: Bool[np.ndarray, " d"]) -> Worth:
+    def worth_instead(
+        self, node: int, row: Bool[np.ndarray, " d"], others: Bool[np.ndarray, " d"], log_share: float
+    ) -> Worth:
         """Return what an edge from each of the others is worth in place of one from a parent in this family.
 
         Where two nodes are nearly copies of each other, one is worth little beside the other.
         """
-        base, worth = self.score(node, row), np.full(self.d, -np.inf)
+        base, added = self.score(node, row), np.full(self.d, -np.inf)
         for i in np.flatnonzero(others & self.open[:, node] & ~row):
             for parent in np.flatnonzero(row & ~self.required[:, node]):
                 other = row.copy()
                 other[[i, parent]] = True, False
-                worth[i] = max(worth[i], self.score(node, other) - base)
-        return node, worth
+                added[i] = max(added[i], self.score(node, other) - base)
+        return Worth(node, added, np.minimum(added, 0.0) + log_share)
 
-    def climb(
-        self, node: int, among: Bool[np.ndarray, " d"] | None = None, row: Bool[np.ndarray, " d"] | None = None,
-        floor: float = -np.inf,
-    ) -> Worth:  # fmt: skip
-        """Add and remove parents, the best first, as long as that gains; only those among some nodes if given, from a
-        family if given. Return what every edge is worth then; nothing if a step leaves the score below `floor`."""
-        row = (self.required[:, node] if row is None else row).copy()
+    def _climbed(
+        self, node: int, among: Bool[np.ndarray, " d"], row: Bool[np.ndarray, " d"], floor: float = -np.inf
+    ) -> Bool[np.ndarray, " d"]:
+        """Add and remove parents among these nodes, the best first, as long as that gains, and the score is not below
+        `floor`; return the family where that ends."""
+        row = row.copy()
         for _ in range(2 * LARGEST_SET):
-            change = self._changes(node, row)
-            if among is not None:
-                change = np.where(among, change, -np.inf)
+            change = np.where(among, self._changes(node, row), -np.inf)
             best = int(change.argmax())
             if change[best] <= 0 or (not row[best] and row.sum() >= LARGEST_SET):
                 break
             row[best] = not row[best]
             if self.score(node, row) < floor:
-                return node, np.full(self.d, -np.inf)
-        return self.worth_in(node, row)
+                break
+        return row
 
-    def climb_without(self, node: int, row: Bool[np.ndarray, " d"], among: Bool[np.ndarray, " d"]) -> Worth:
+    def climb(self, node: int, among: Bool[np.ndarray, " d"] | bool = True) -> Worth:
+        """Climb from no parents, among these nodes; return what every edge is worth where that ends."""
+        among = np.broadcast_to(among, self.d)
+        return self.worth_in(node, self._climbed(node, among, self.required[:, node]))
+
+    def climb_without(
+        self, node: int, row: Bool[np.ndarray, " d"], among: Bool[np.ndarray, " d"], log_share: float
+    ) -> Worth:
         """Climb from this family without each of its parents in turn, among these nodes; return what every edge is
-        worth where that ends.
+        worth where that ends, unless that is far below.
 
         Several nodes together may stand in for one, each of which is worth nothing beside it.
         """
-        worth, floor = np.full(self.d, -np.inf), self.score(node, row) - HOPELESS
+        base, nothing = self.score(node, row), np.full(self.d, -np.inf)
+        found = [Worth(node, nothing, nothing)]
         for parent in np.flatnonzero(row & ~self.required[:, node]):
             rest = np.arange(self.d) != parent
-            worth = np.maximum(worth, self.climb(node, among & rest, row & rest, floor)[1])
-        return node, worth
+            top = self._climbed(node, among & rest, row & rest, base - HOPELESS)
+            loss = base - self.score(node, top)
+            if loss <= HOPELESS:  # less than it seems: a new family has a quick estimate, which misses some
+                found.append(self.worth_in(node, top, log_share - max(loss - CANDIDATE, 0.0)))
+        return Worth(node, *(np.max([getattr(one, name) for one in found], axis=0) for name in Worth._fields[1:]))
 
     def search(self, graphs: Graphs, clock: Clock, climb: bool, progress: bool | None, without: bool = False) -> None:
         """Look around the common families of the graphs, after a climb for each node if asked, and otherwise also for
@@ -162,35 +186,37 @@ class Candidates:
                     tasks.append(partial(self.climb, j, np.isin(np.arange(self.d), order[:place])))
         else:
             self.worth_before = np.maximum(self.worth, self.worth_before)
-            self.worth = np.full((self.d, self.d), -np.inf)
-        tasks += [partial(self.worth_in, j, row) for j, row in common_families(graphs, COMMON)]
+            self.worth, self.log_chance = np.full((2, self.d, self.d), -np.inf)
+        for j, row in common_families(graphs, COMMON):
+            tasks.append(partial(self.worth_in, j, row, log_share(j, row, graphs)))
         if self.model.table is not None:
             free = np.logical_not(np.all(descendants(graphs), axis=0))  # no descendant in some graph
             absent = (self.model.table.place == ABSENT) & free
-            tasks += [partial(self.worth_instead, j, row, absent[j]) for j, row in common_families(graphs, FREQUENT)]
-            if without:
-                tasks += [partial(self.climb_without, j, row, free[j]) for j, row in common_families(graphs, *WITHOUT)]
+            for j, row in common_families(graphs, FREQUENT):
+                tasks.append(partial(self.worth_instead, j, row, absent[j], log_share(j, row, graphs)))
+            for j, row in common_families(graphs, *WITHOUT) if without else ():
+                tasks.append(partial(self.climb_without, j, row, free[j], log_share(j, row, graphs)))
         with (
             progress_bar("looking for parents", len(tasks), progress) as advance,
             ThreadPoolExecutor(available_cores()) as pool,
         ):
             for found in pool.map(lambda task: None if clock.expired else task(), tasks):
                 if found is not None:
-                    node, worth = found
-                    self.worth[:, node] = np.maximum(self.worth[:, node], worth)
+                    for whole, part in ((self.worth, found.added), (self.log_chance, found.log_chance)):
+                        whole[:, found.node] = np.maximum(whole[:, found.node], part)
                 advance(1)
 
     def chosen(self, node: int, graphs: Graphs, most: int) -> list[int]:
-        """Return the candidates of a node: parents in the graphs first, then what is worth most, then what was; all of
-        them where there are few."""
+        """Return the candidates of a node, the most probable first, then what was worth most before; all of them where
+        there are few."""
         free = self.open[:, node] & ~self.required[:, node]
-        worth, before = self.worth[:, node], self.worth_before[:, node]
+        worth, before, share = self.worth[:, node], self.worth_before[:, node], graphs[:, :, node].mean(axis=0)
         if np.isneginf(np.maximum(worth, before)).all():  # time ran out before the node's turn
             worth = np.zeros(self.d)
-        frequent = graphs[:, :, node].mean(axis=0) >= COMMON
-        worth = np.where(worth >= -CANDIDATE, worth, -np.inf)
-        order = np.lexsort((-before, -worth, ~frequent)).tolist()
-        good = frequent | np.isfinite(worth) | (before >= -CANDIDATE) | (free.sum() <= FEW_CANDIDATES)
+        good = (worth >= -CANDIDATE) | (before >= -CANDIDATE) | (share >= COMMON) | (free.sum() <= FEW_CANDIDATES)
+        with np.errstate(divide="ignore"):
+            log_chance = np.maximum(self.log_chance[:, node], np.log(share))
+        order = np.lexsort((-before, -worth, -log_chance)).tolist()
         return [i for i in order if free[i] and good[i]][:most]
 
     # ---- families
@@ -273,14 +299,14 @@ class Candidates:
             self.scores[codes[at]] = scores[at]
         return scores
 
-    def rough(self, graphs: Graphs) -> list[tuple[Family, int]]:
+    def rough(self, graphs: Graphs, influence: Mapping[tuple[int, bytes], float]) -> list[tuple[Family, int]]:
         """Return families to be estimated better, the most important first, with the effort for each: those near the
-        best one that their node could have in one of the graphs."""
+        best one that their node could have in one of the graphs, and those whose errors have influence there."""
         table = self.model.table
         assert table is not None, "fill comes first"
         gaps = order_gaps(self.scores, table.place, graphs)
         close = np.argwhere(gaps <= CLOSE[0]).tolist()
-        return self.model.rough_families(((j, table.row(j, code)), gaps[j, code]) for j, code in close)
+        return self.model.rough_families((((j, table.row(j, code)), gaps[j, code]) for j, code in close), influence)
 
     def with_absent_edges(self, marginals: Float[np.ndarray, "d d"], graphs: Graphs) -> Float[np.ndarray, "d d"]:
         """Return edge probabilities with those of edges that are no candidates: the chance of adding one to the common

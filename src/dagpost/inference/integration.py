@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import numpy as np
 
 from dagpost._util.clock import Clock
 from dagpost._util.progress import progress_bar
@@ -22,7 +23,8 @@ from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.models import Additive, Model, Statistics
-from dagpost.models.integrated import Integrated
+from dagpost.models.family_evidence import CAREFUL, LARGEST
+from dagpost.models.integrated import TIMES_DEARER, Family, Integrated, influences
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
 
@@ -30,7 +32,7 @@ SEARCH_SHARE, TABLE_SHARE = 0.1, 0.2
 """Shares of a time limit, from the start of the search, after which it ends, and after which the first table does."""
 STAGES, EXPLORING = 12, 3
 """Most repetitions of chains, search, and better estimates; and how many of them have no better estimates yet."""
-STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.2
+STAGE_SHARE, IMPROVING_SHARE = 0.05, 0.12
 """Shares of a time limit that the chains and the search of a stage take at most, and its estimates."""
 LAST_STAGE, LAST_CHAINS = 0.75, 0.85
 """Shares of a time limit after which no stage begins, and after which the last chains begin."""
@@ -38,8 +40,9 @@ STAGE_MOVES = 400_000
 """Moves per node of the chains of a stage."""
 STAGE_DRAWS = 4000
 """Graphs of a stage, whose families are counted."""
-AT_A_TIME = 128
-"""Families that are estimated better before it is asked again which matter most: a new estimate may change that."""
+AT_A_TIME, AT_LEAST = 128, 16
+"""Families that are estimated better before it is asked again which matter most, as a new estimate may change that: so
+many if one effort more is little, but not fewer than so many."""
 START_MOVES = 20_000
 """Moves per node of the chains of the additive model that find where to start."""
 
@@ -61,6 +64,12 @@ def additive_start(data: Dataset, prior: GraphPrior, graphs: Graphs, key: Key, c
     found = refine(graphs, model, prior, stats, key, rows=data.observations, draws=32, effort=effort, clock=clock,
                    progress=False)  # fmt: skip
     return found.graphs
+
+
+def at_once(rough: list[tuple[Family, int]]) -> list[tuple[Family, int]]:
+    """Return the first families of those that are rough, fewer the more effort they take."""
+    cost = np.cumsum([TIMES_DEARER ** (min(effort, LARGEST) - CAREFUL) for _, effort in rough])
+    return rough[: max(int((cost <= AT_A_TIME).sum()), AT_LEAST)]
 
 
 def refine_numerically(
@@ -90,17 +99,17 @@ def refine_numerically(
 
     def improve(candidates: Candidates, graphs: Graphs, improving: Clock) -> bool:
         """Estimate families better until none near the best is rough; return whether there was any."""
-        any_rough = False
-        while rough := candidates.rough(graphs):
+        any_rough, influence = False, influences(graphs)
+        while rough := candidates.rough(graphs, influence):
             any_rough = True
             with progress_bar(f"estimating {len(rough)} families again", len(rough), progress) as advance:
                 while rough and not improving.expired:
-                    first = rough[:AT_A_TIME]
+                    first = at_once(rough)
                     for _ in model.improve(first, improving):
                         advance(1)
                         save()
                     candidates.update(family for family, _ in first)
-                    rough = candidates.rough(graphs)
+                    rough = candidates.rough(graphs, influence)
             candidates.renew(graphs, clock, progress)
             if improving.expired:
                 break
@@ -126,7 +135,7 @@ def refine_numerically(
         candidates.renew(graphs, until(used + 3 * STAGE_SHARE), progress)
         if stage < EXPLORING:
             continue
-        if not improve(candidates, graphs, until(min(used + 3 * STAGE_SHARE + IMPROVING_SHARE, LAST_CHAINS))):
+        if not improve(candidates, graphs, until(min(used_share() + IMPROVING_SHARE, LAST_CHAINS))):
             break
     found = refine(
         candidates.nearest(graphs), model, prior, model.stats, keys[-1], rows=rows, draws=draws, effort=effort,

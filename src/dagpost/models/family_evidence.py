@@ -20,9 +20,9 @@ from dagpost._util.environment import available_cores
 from dagpost._util.workers import current_workers
 from dagpost.typing import Theta
 
-QUICK, CAREFUL, MOST = 0, 1, 4
+QUICK, CAREFUL, LARGEST, MOST = 0, 1, 4, 12
 """Efforts of an estimate: for families that a chain passes, for those that the posterior rests on, and the largest, for
-those of them that are hard."""
+those of them that are hard. Beyond it, up to `MOST`, estimates of the largest effort are averaged, one more each."""
 
 
 class Estimate(NamedTuple):
@@ -66,7 +66,8 @@ class FamilyEvidence(abc.ABC):
 
     @abc.abstractmethod
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:
-        """Return the estimate of one family, computed anew."""
+        """Return the estimate of one family, computed anew; beyond `LARGEST`, one of that effort with random numbers of
+        its own."""
 
     @abc.abstractmethod
     def draw(self, node: int, parents: Bool[np.ndarray, " d"], count: int, seed: int) -> Theta:
@@ -78,7 +79,10 @@ class FamilyEvidence(abc.ABC):
         parents = np.asarray(parents, dtype=np.bool_)
         key = (node, parents.tobytes())
         if self._lacks(node, parents, effort):
-            self.known[key] = self.compute(node, parents, effort)
+            found = self.compute(node, parents, effort)
+            if effort > LARGEST:
+                found = _averaged(self.estimate(node, parents, effort - 1), found)
+            self.known[key] = found
         return self.known[key]
 
     def _lacks(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> bool:
@@ -134,6 +138,14 @@ class FamilyEvidence(abc.ABC):
         """Take up what `to_arrays` returned."""
         for node, row, value in zip(*(arrays[f"evidence_{name}"] for name in ("nodes", "parents", "values"))):
             self.known[int(node), row.tobytes()] = Estimate(float(value[0]), float(value[1]), int(value[2]))
+
+
+def _averaged(mean: Estimate, other: Estimate) -> Estimate:
+    """Return the mean of the evidence that estimates have so far and that of another: unbiased where they are."""
+    logs = np.array([mean.log_evidence + np.log(other.effort - LARGEST), other.log_evidence])
+    total = np.logaddexp(*logs)
+    error = np.hypot(*(np.exp(logs - total) * [mean.error, other.error]))
+    return Estimate(float(total - np.log(other.effort - LARGEST + 1)), float(error), other.effort)
 
 
 _built: dict[str, FamilyEvidence] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -16,18 +16,19 @@ from dagpost._util.environment import available_cores
 from dagpost.errors import printable
 from dagpost.graphs import descendants
 from dagpost.models.base import Model, Statistics
-from dagpost.models.family_evidence import MOST, QUICK, ClosedForm, FamilyEvidence, Origin
+from dagpost.models.family_evidence import LARGEST, MOST, QUICK, ClosedForm, FamilyEvidence, Origin
 from dagpost.models.family_table import FamilyTable
 from dagpost.typing import Graphs, Key, Nodes, Scalar, SoftColumn, Theta
 
 Family = tuple[int, Bool[np.ndarray, " d"]]
 """A node and its parents."""
-ACCURATE = (-1.0, 0.1, 0.05, 0.05)
-"""Standard error of a log evidence that is good enough, by the effort made: none is for a quick estimate."""
-CLOSE = (7.0, 5.0, 2.5, 1.5)
-"""How near to the best of its node a family must be to be estimated better, by the effort made so far."""
-UPSIDE = (1.0, 0.2, 0.0, 0.0)
+CLOSE, ACCURATE = (7.0, 5.0), (-1.0, 0.1)
+"""How near to the best of its node a family must be to be estimated better, by the effort made so far, and the standard
+error of its log evidence that is good enough then: none is for a quick estimate."""
+UPSIDE = (1.0, 0.2)
 """How much a better estimate may add to a log evidence, by the effort made so far: few draws miss what is rare."""
+MOVES = 0.006
+"""How far the standard error of a family's evidence may move an edge probability, before more effort goes into it."""
 TIMES_DEARER = 5.0
 """How much longer each further effort takes."""
 LARGE, COMMON = 1.5, 0.02
@@ -117,23 +118,27 @@ class Integrated(Model):
 
     # ---- how much the evidence itself may be off
 
-    def rough_families(self, families: Iterable[tuple[Family, float]]) -> list[tuple[Family, int]]:
-        """Return the families that are not estimated well enough for how near they are to the best of their node (in
-        log probability, given with each), with the effort to make next.
+    def rough_families(
+        self, families: Iterable[tuple[Family, float]], influence: Mapping[tuple[int, bytes], float]
+    ) -> list[tuple[Family, int]]:
+        """Return the families that are not estimated well enough, with the effort to make next.
 
-        Those come first whose errors may move the posterior most, for the time that the next effort takes: error times
-        probability. An estimate that rests on a single draw, and may be far too high, does not wait until all others
-        have had the same effort.
+        Given are how far each is below the best of its node (in log probability), and how far an error of its log
+        evidence moves an edge probability (`influences`). Little effort is for all that are near the best, since
+        they may turn out better than they seem; more is for those whose errors move the posterior. Those come first
+        whose errors may move it most, for the time that the next effort takes. An estimate that rests on a single draw,
+        and may be far too high, does not wait until all others have had the same effort.
         """
         out = []
         for family, gap in families:
-            found = self.evidence.estimate(*family)
-            if found.effort == MOST or found.error <= ACCURATE[found.effort]:
-                continue
+            found, moves = self.evidence.estimate(*family), influence.get((family[0], family[1].tobytes()), 0.0)
             failed = found.effort > QUICK and found.error > LARGE  # as if the effort had not been made
-            if gap <= CLOSE[found.effort - failed]:
-                log_gain = np.log(max(found.error, 0.1)) - gap + UPSIDE[found.effort]
-                out.append((log_gain - found.effort * np.log(TIMES_DEARER), family, found.effort + 1))
+            made = found.effort - failed
+            near = made < len(CLOSE) and gap <= CLOSE[made] and found.error > ACCURATE[made]
+            if found.effort < MOST and (near or (made > QUICK and found.error * moves > MOVES)):
+                weight = np.exp(UPSIDE[made] - gap) if near else moves
+                log_cost = min(found.effort, LARGEST) * np.log(TIMES_DEARER)
+                out.append((np.log(max(found.error, 0.1) * weight) - log_cost, family, found.effort + 1))
         out.sort(key=lambda item: -item[0])
         return [(family, effort) for _, family, effort in out]
 
@@ -178,6 +183,18 @@ def common_families(graphs: Graphs, share: float, covering: float = 0.0, most: i
         before = np.r_[0, np.cumsum(counts[order])[:-1]]  # graphs with a more frequent family
         enough = (before < covering * len(graphs)) & (np.arange(len(order)) < most)
         out += [(j, columns[at]) for at, more in zip(order, enough) if more or counts[at] >= share * len(graphs)]
+    return out
+
+
+def influences(graphs: Graphs) -> dict[tuple[int, bytes], float]:
+    """Return how far a small error of the log evidence of each family that graphs have moves an edge probability at
+    most, for each unit of the error: the covariance of having the family and having the edge."""
+    out, marginals = {}, graphs.mean(axis=0)
+    for j in range(graphs.shape[-1]):
+        columns, where, counts = np.unique(graphs[:, :, j], axis=0, return_inverse=True, return_counts=True)
+        for at, (column, count) in enumerate(zip(columns, counts)):
+            apart = np.abs(graphs[where.reshape(-1) == at].mean(axis=0) - marginals).max()
+            out[j, column.tobytes()] = float(apart * count / len(graphs))
     return out
 
 

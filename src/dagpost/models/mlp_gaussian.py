@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 
 from dagpost.errors import InputError, nearest, positive
 from dagpost.models.base import Model, Statistics
-from dagpost.models.family_evidence import QUICK, Estimate, FamilyEvidence
+from dagpost.models.family_evidence import LARGEST, QUICK, Estimate, FamilyEvidence
 from dagpost.models.gaussian import Noise, log_normal
 from dagpost.models.mlp_evidence import NoisePrior, temper
 from dagpost.models.mlp_network import ACTIVATIONS as COMPILED
@@ -153,9 +153,11 @@ class MlpGaussian(Model):
         return self.node_mean(inputs, theta_j) + jnp.sqrt(self.noise.variance_from(theta_j.log_variance)) * noise
 
 
-SIZES = ((8, 16), (16, 64), (64, 64), (256, 64), (1024, 64))
+SIZES = ((4, 32), (16, 64), (64, 64), (256, 64), (1024, 64))
 """Networks that are moved, and states of each that are used, by effort. Few networks that move far find more than many
 that stay near where they were."""
+STATES_BY_INPUT = 8
+"""States that are used of a network for each input, if that is more: with many inputs it takes longer to move far."""
 KEPT = 256
 """Draws of the first layer that are kept of a careful estimate."""
 
@@ -202,10 +204,10 @@ class MlpEvidence(FamilyEvidence):
 
     def _temper(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> tuple[Networks, np.ndarray, Estimate]:
         """Return networks of the posterior, the logs of their weights, and the estimate."""
-        chains, steps = SIZES[effort]
         inputs, _ = self._inputs(node, parents)
+        q, (chains, steps) = len(inputs), SIZES[min(effort, LARGEST)]
+        count = chains * max(steps, STATES_BY_INPUT * q)
         rng = np.random.default_rng([self.seed, effort, node, *np.packbits(parents).tolist()])
-        count, q = chains * steps, len(inputs)
         scale = np.sqrt(self.network.prior_variance)
         first = scale * rng.standard_normal((count, self.network.hidden, q))
         if self.noise_variance is None:

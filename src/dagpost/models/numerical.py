@@ -19,7 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
-from dagpost.models.family_evidence import CAREFUL, QUICK, Estimate, FamilyEvidence, Wanted
+from dagpost.models.family_evidence import CAREFUL, LARGEST, QUICK, Estimate, FamilyEvidence, Wanted
 from dagpost.typing import Theta
 
 STARTS = (16, 64, 64, 64, 64)
@@ -137,7 +137,10 @@ class LaplaceEvidence(FamilyEvidence):
         at = np.array([*nodes, *nodes[:1] * fill])
         rows = np.concatenate([columns, np.repeat(columns[:1], fill, axis=0)]).astype(float)
         with jax.enable_x64(True):
-            found = self._program(effort)(jnp.asarray(at), jnp.asarray(rows), jax.random.key(self.seed))
+            key = jax.random.key(self.seed)
+            if effort > LARGEST:
+                key = jax.random.fold_in(key, effort)
+            found = self._program(min(effort, LARGEST))(jnp.asarray(at), jnp.asarray(rows), key)
             return tuple(np.asarray(part)[: len(nodes)] for part in found)
 
     def compute(self, node: int, parents: Bool[np.ndarray, " d"], effort: int) -> Estimate:

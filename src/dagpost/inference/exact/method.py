@@ -26,7 +26,7 @@ from dagpost.inference.exact.orders import memory_bytes
 from dagpost.inference.exact.posterior import ExactPosterior, Listing, Summation, posterior_of_sums
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
-from dagpost.models.integrated import CLOSE, LARGEST_ERROR, ORDERS_COMPARED, Integrated, evidence_verdict, order_gaps
+from dagpost.models.integrated import CLOSE, LARGEST_ERROR, Integrated, evidence_verdict, influences, order_gaps
 from dagpost.posterior import log_joint_of, log_prior_of
 from dagpost.posterior.records import ExactDiagnostics, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
@@ -120,11 +120,12 @@ def _by_integration(
     while True:
         result = summed(model)
         scores = evidence_table(model, model.stats, d) + log_prior
-        gaps = order_gaps(scores, places, result.sample(ORDERS_COMPARED, seed))
-        close = np.argwhere(gaps <= CLOSE[0]).tolist()
-        rough = model.rough_families(((j, sets[code]), gaps[j, code]) for j, code in close)
+        graphs = result.sample(1000, seed)
+        gaps = order_gaps(scores, places, graphs)
+        close = (((j, sets[code]), gaps[j, code]) for j, code in np.argwhere(gaps <= CLOSE[0]).tolist())
+        rough = model.rough_families(close, influences(graphs))
         if not rough:
-            errors = model.edge_errors(result.sample(1000, seed))
+            errors = model.edge_errors(graphs)
             names = result.names
             text = f"exact: a sum over all DAGs on {len(names)} nodes. {evidence_verdict(errors, names)}"
             return result.with_record(verdict=Verdict(text, bool(errors.max() <= LARGEST_ERROR)))
