@@ -9,6 +9,7 @@ import pytest
 
 import dagpost as dp
 from dagpost._util.clock import Clock
+from dagpost.inference import integration
 from dagpost.inference.candidates import FEW_CANDIDATES, Candidates, Worth
 from dagpost.inference.integration import AT_A_TIME, AT_LEAST, at_once
 from dagpost.models import LinearGaussian
@@ -109,6 +110,15 @@ def test_claimed_errors_are_in_the_verdict(few):
     rough = fit_few(claimed=1.5)
     assert rough.record.diagnostics.evidence_error > 0.05 and not rough.record.verdict.trusted
     assert few.record.diagnostics.evidence_error < 1e-9 and few.record.verdict.trusted  # the claim alone differs
+
+
+@pytest.mark.slow
+def test_a_table_that_was_not_finished_is_not_trusted(few, monkeypatch):
+    """Chains agree on a table without the families that matter, too."""
+    monkeypatch.setattr(integration, "LAST_STAGE", 0.0)
+    cut = fit_few().record
+    assert not cut.verdict.trusted and "too little time" in cut.verdict.text
+    assert "too little time" not in few.record.verdict.text
 
 
 def test_nodes_with_many_families_have_their_most_frequent_ones_looked_around():

@@ -117,12 +117,18 @@ def auto(
         found = refine(graphs, model, prior, stats, key_chains, **run)
     else:
         listed = integrated(model, stats, seed, checkpoint)
-        found = refine_numerically(graphs, listed, prior, key_chains, **run)
+        found, fine = refine_numerically(graphs, listed, prior, key_chains, **run)
+        if not fine:
+            also = (
+                " Do not trust this run yet: there was too little time to find the sets of parents that matter. A longer "
+                "time limit helps (--time-limit, time_limit=)."
+            )
         made |= {"families": len(listed.evidence.known)}
         if not model.has_evidence:
             scored, errors = listed, listed.edge_errors(found.graphs)
             made |= {"evidence_error": float(errors.max())}
-            also, fine = " " + evidence_verdict(errors, data.names), bool(errors.max() <= LARGEST_ERROR)
+            also += " " + evidence_verdict(errors, data.names)
+            fine = fine and bool(errors.max() <= LARGEST_ERROR)
     record = RunRecord(
         "auto",
         Sampling(chain_lengths=found.chain_lengths),

@@ -76,8 +76,9 @@ def refine_numerically(
     graphs: Graphs, model: Integrated, prior: GraphPrior, key: Key, *, rows: int, draws: int, effort: Effort | None,
     clock: Clock, progress: bool | None = None, checkpoint: Sections | None = None,
     callback: Callable[[Any], None] | None = None,
-) -> Refined:  # fmt: skip
-    """Sample `p(G | D)` by chains on a table of families, as `refine` does on compiled evidence.
+) -> tuple[Refined, bool]:  # fmt: skip
+    """Sample `p(G | D)` by chains on a table of families, as `refine` does on compiled evidence; return the draws, and
+    whether there was time to look for families around those of the first chains.
 
     A checkpoint holds the evidence, which is what takes long; chains begin anew.
     """
@@ -119,6 +120,7 @@ def refine_numerically(
     began = used_share()
     candidates.search(graphs, until(began + SEARCH_SHARE), True, progress)
     candidates.fill(graphs, until(began + TABLE_SHARE), progress)
+    explored = False
     for stage in range(STAGES):
         used = used_share()
         if used >= LAST_STAGE:
@@ -133,6 +135,7 @@ def refine_numerically(
         # not in the first stages, whose graphs have families that nothing around them is known of
         candidates.search(graphs, until(used + 2 * STAGE_SHARE), False, progress, without=stage >= EXPLORING - 1)
         candidates.renew(graphs, until(used + 3 * STAGE_SHARE), progress)
+        explored = stage >= EXPLORING - 1
         if stage < EXPLORING:
             continue
         if not improve(candidates, graphs, until(min(used_share() + IMPROVING_SHARE, LAST_CHAINS))):
@@ -141,4 +144,4 @@ def refine_numerically(
         candidates.nearest(graphs), model, prior, model.stats, keys[-1], rows=rows, draws=draws, effort=effort,
         clock=clock, progress=progress, callback=save,
     )  # fmt: skip
-    return replace(found, marginals=candidates.with_absent_edges(found.marginals, found.graphs))
+    return replace(found, marginals=candidates.with_absent_edges(found.marginals, found.graphs)), explored

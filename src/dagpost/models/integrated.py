@@ -22,7 +22,7 @@ from dagpost.typing import Graphs, Key, Nodes, Scalar, SoftColumn, Theta
 
 Family = tuple[int, Bool[np.ndarray, " d"]]
 """A node and its parents."""
-CLOSE, ACCURATE = (7.0, 5.0), (-1.0, 0.1)
+CLOSE, ACCURATE = (7.0, 3.0), (-1.0, 0.1)
 """How near to the best of its node a family must be to be estimated better, by the effort made so far, and the standard
 error of its log evidence that is good enough then: none is for a quick estimate."""
 UPSIDE = (1.0, 0.2)
