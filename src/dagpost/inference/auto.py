@@ -120,8 +120,8 @@ def auto(
         found, fine = refine_numerically(graphs, listed, prior, key_chains, **run)
         if not fine:
             also = (
-                " Do not trust this run yet: there was too little time to find the sets of parents that matter. A longer "
-                "time limit helps (--time-limit, time_limit=)."
+                " Do not trust this run yet: there was too little time to find the sets of parents that matter. "
+                "A longer time limit helps (--time-limit, time_limit=)."
             )
         made |= {"families": len(listed.evidence.known)}
         if not model.has_evidence:
