@@ -181,7 +181,7 @@ MUTANTS = [
     ("inference/candidates.py", "np.where(row, -change, change)", "change", "inference/test_integration.py"),
     ("models/integrated.py", "before = np.r_[0, np.cumsum(counts[order])[:-1]]", "before = np.cumsum(counts[order])", "inference/test_integration.py"),
     ("inference/candidates.py", "other[[i, parent]] = True, False", "other[i] = True", "inference/test_integration.py"),
-    ("inference/candidates.py", "among & rest, row & rest, floor)", "among & rest, row, floor)", "inference/test_integration.py"),
+    ("inference/candidates.py", "among & rest, row & rest, base - HOPELESS)", "among & rest, row, base - HOPELESS)", "inference/test_integration.py"),
     ("inference/candidates.py", "possible[i] * odds / (1 + odds)", "odds", "inference/test_integration.py"),
     ("comparison.py", "(part < fold, part == fold)", "(part != fold, part == fold)", "test_comparison.py"),
     ("comparison.py", "post.model.counted(post.data) @", "~post.data.intervened @", "test_comparison.py"),
