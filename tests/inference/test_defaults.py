@@ -58,7 +58,7 @@ def test_a_table_of_categories_gets_the_model_for_categories():
     assert "every column is categorical" in found.messages["model"] and "units" not in found.messages
     post = dp.fit(categories(), progress=False)
     assert post.model == dp.BDeu() and post.record.assumptions["model"] == found.messages["model"]
-    assert post.info["assumptions"]["model"] == found.messages["model"]
+    assert post.info["assumed"]["model"] == found.messages["model"]
 
 
 def test_zeros_and_ones_are_categories_among_categories():

@@ -398,3 +398,10 @@ def test_files_written_before_kinds_of_columns_still_load(name, graphs, joined, 
     again = dp.load(post.save(tmp_path / "again.nc"))
     assert_same(post, again)
     assert again.record == post.record
+
+
+def test_what_was_assumed_is_read_under_its_older_name():
+    for name in ("assumptions", "assumed"):
+        record = RunRecord.from_flat({"method": "auto", name: {"model": "bge"}})
+        assert record.assumptions == {"model": "bge"} == record.flat()["assumed"] and record.extra == {}
+    assert RunRecord().flat()["assumed"] == {}

@@ -198,7 +198,7 @@ def test_imputed_tables_keep_names_units_levels_and_observed_cells(tmp_path):
     np.testing.assert_allclose(first.where(frame.notna()), frame, rtol=1e-5)
     assert (first.loc[3:8, "dose"] != second.loc[3:8, "dose"]).all() and 20 < first.loc[3:8, "dose"].mean() < 80
     assert post.record.provenance.missing == {"dose": 6}
-    assert "6 of 120 cells (5.0 %)" in post.info["assumptions"]["missing"]
+    assert "6 of 120 cells (5.0 %)" in post.info["assumed"]["missing"]
     post.save(tmp_path / "p.nc")
     loaded = dp.load(tmp_path / "p.nc")
     with pytest.raises(InputError, match="with_data"):
