@@ -109,6 +109,7 @@ def compare(
     lags: int | None = None,
     series: Any = None,
     conditions: Any = None,
+    missing_values: Any = None,
     targets: Any = None,
     progress: bool | None = None,
     **options: Any,
@@ -117,7 +118,7 @@ def compare(
 
     Parameters
     ----------
-    data, interventions, kinds
+    data, interventions, kinds, missing_values
         The table, as in `fit`.
     lags, series
         Time series, as in `fit`.
@@ -156,7 +157,8 @@ def compare(
     ['bge', 'linear']
     """
     table = as_dataset(
-        data, interventions=interventions, kinds=kinds, lags=lags, series=series, conditions=conditions
+        data, interventions=interventions, kinds=kinds, lags=lags, series=series, conditions=conditions,
+        missing_values=missing_values,
     )  # fmt: skip
     raise_problems(missing_problems(table, "a comparison of models"))
     folds = whole_number("folds", folds, least=2)

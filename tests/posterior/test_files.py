@@ -23,6 +23,7 @@ from dagpost.posterior.records import (
     ChainDiagnostics,
     ExactDiagnostics,
     ParticleDiagnostics,
+    RunRecord,
     SingleChainDiagnostics,
 )
 

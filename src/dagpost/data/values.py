@@ -33,7 +33,8 @@ CURE_MISSING = (
 )
 CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
-    'recode, leave out (--drop NAME), or call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"})'
+    'recode, leave out (--drop NAME), call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"}), '
+    'or name texts that stand for missing cells (--missing-values TEXT, missing_values=["TEXT"])'
 )
 CURE_ORDER = 'give its levels in their order (--kinds \'NAME=low<mid<high\', kinds={"NAME": "low<mid<high"})'
 CURE_DATES = "turn into numbers, such as days since the first, or leave out (--drop NAME)"

@@ -4,8 +4,8 @@ Three departures matter for edge probabilities: a nonlinear dependence, which a 
 edges; heavy tails and unequal variances, which make it too sure. Parents are those of the most probable graph among
 the draws. Under the model, residuals of a node are Gaussian and independent of all nodes that are not its descendants,
 so that squares and cubes of those columns have nothing to say about them. P-values are corrected for the number of
-tests (Bonferroni). In time slices only present columns are tested: those of the past have no parents in the model, which
-says nothing of how they depend on each other.
+tests (Bonferroni). In time slices only present columns are tested: those of the past have no parents in the model,
+which says nothing of how they depend on each other.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ def with_data(post: Sample, data: Any, interventions: Any = None, conditions: An
     if conditions is None and getattr(data, "conditions", None) is None:
         conditions = source.conditions
     keep: dict[str, Any] = {"missing": "keep"} if source.missing else {}
-    table = as_dataset(data, interventions=interventions, conditions=conditions, **keep, **in_time(data, post))
+    options = {"conditions": conditions, "keep": post.names, **keep, **in_time(data, post)}
+    table = as_dataset(data, interventions=interventions, **options)
     table = replace(aligned(table, post), names=post.names)
     if isinstance(post.model, Perturbed):
         table = perturbed(post.model.base, post.model.targets, table)[1]
