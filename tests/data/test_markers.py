@@ -54,7 +54,7 @@ def test_marks_that_users_name(tmp_path):
     assert np.flatnonzero(data.is_missing[:, 0]).tolist() == [0, 1, 2] and data.levels[2] == ("no", "yes")
     assert [line.rpartition(", written ")[2] for line in from_file.column_lines()[::2]] == ["'-999'", "'unknown'"]
     assert dp.read_table(tmp_path / "t.csv", missing_values=["-999", "unknown"], missing="drop").observations == 26
-    with pytest.raises(InputError, match="column 'a' has 3 missing values|'a' has missing values"):
+    with pytest.raises(InputError, match="column 'a' has 3 missing values"):
         dp.exact(frame[["a", "b"]], missing_values=-999)
     with pytest.raises(InputError, match="missing_values=True: give numbers and texts"):
         as_dataset(frame, missing_values=True)

@@ -15,10 +15,9 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.conditions import Conditions
-from dagpost.data.hints import column_hint
+from dagpost.data.hints import column_hint, describe_column
 from dagpost.data.kinds import (
     Levels,
-    describe_column,
     frame_columns,
     in_kind,
     kinds_of,

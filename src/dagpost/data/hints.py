@@ -1,4 +1,5 @@
-"""What a column looks like, beyond its kind: names of rows, codes for missing cells, scores. Hints change nothing."""
+"""Columns in words: kind, range and levels, and hints that a column may be names of rows, hold codes for missing cells, or
+be scores. Hints change nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dagpost.data.kinds import CONTINUOUS, ORDINAL, Levels
+from dagpost.data.values import list_names
 from dagpost.errors import printable
 
 IDENTIFIER = re.compile(
@@ -25,6 +28,28 @@ CODE = re.compile(r"-?(7+|8+|9+)")
 
 FEWEST_CODES = 2
 """Fewest cells with such a number."""
+
+
+def describe_column(values: np.ndarray, levels: Levels, kind: str) -> str:
+    """Return the kind of a column, its range or levels, and how many cells are missing.
+
+    Parameters
+    ----------
+    values
+        Numbers in their units, or codes.
+    levels, kind
+        Levels and kind of the column.
+    """
+    known = values[~np.isnan(values)]
+    what = kind
+    if levels:
+        shown = list_names(levels, shown=5)
+        what += f", {len(levels)} level{'s' * (len(levels) > 1)} ({shown}{', in this order' * (kind == ORDINAL)})"
+    elif len(known) > 2 and kind == CONTINUOUS and np.isin(known, (0.0, 1.0)).all():
+        what = "two values, 0 and 1"
+    elif len(known):
+        what += f", {known.min():.4g} to {known.max():.4g}"
+    return what + (f", {len(values) - len(known)} missing" if len(known) < len(values) else "")
 
 
 def column_hint(name: str, values: np.ndarray, levels: Sequence[str], kind: str) -> str:
@@ -55,7 +80,7 @@ def column_hint(name: str, values: np.ndarray, levels: Sequence[str], kind: str)
         )
     rows, fewest, most = SCORES
     is_score = len(known) >= rows and fewest <= len(different) <= most and bool((known % 1 == 0).all())
-    if kind == "continuous" and not levels and is_score:
+    if kind == CONTINUOUS and not levels and is_score:
         return (
             f"; {len(different)} whole numbers, taken as they are: where only their order counts, say so "
             f"(--kinds {shown}=ordinal, kinds={{'{shown}': 'ordinal'}})"

@@ -27,9 +27,10 @@ MEASUREMENT = re.compile(r"[<>~≤≥=\s]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+
 """Texts that mean a number, such as "1.234,5", "<0.1" and "12 mg": a column with any of them names neither rows nor
 categories."""
 
+DROP_MISSING = 'drop such rows (--missing drop; in Python frame.dropna(), or missing="drop" of dagpost.read_table)'
 CURE_MISSING = (
-    'drop such rows with --missing drop (missing="drop" in Python), or keep them (--missing keep, missing="keep"): '
-    'method "auto" draws such cells with the models "bge", "linear" and "bdeu"'
+    f'{DROP_MISSING}, or fit with method "auto" (dagpost fit --method auto, dp.fit), which draws such cells with the '
+    'models "bge", "linear", "bdeu" and "copula" (dagpost.read_table keeps them with missing="keep")'
 )
 CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
@@ -183,6 +184,11 @@ DESCRIPTIONS = {
     "categories": ("holds categories", "hold categories", CURE_COLUMN),
     "level": ("", "hold texts that are none of their levels", "correct the list of levels, or the cells"),
     "many": ("", "hold many different texts", CURE_TEXT),
+    "names": (
+        "holds another text in each row, as names of rows do",
+        "hold another text in each row, as names of rows do",
+        "leave out (--drop NAME), or recode",
+    ),
     "order": ("is called ordinal and holds words", "are called ordinal and hold words", CURE_ORDER),
     "count": ("", "hold numbers that are no counts", "give whole numbers from 0 on, or call it continuous"),
     "binary": ("", "are called binary without two different values", "call it ordinal, count or categorical"),

@@ -220,7 +220,7 @@ HOLES = FRAME.mask(RNG.random(FRAME.shape) < 0.1)
 TARGETS = ["a" if row == 2 else None for row in range(30)]
 REFUSED = {
     "exact": (HOLES, {"method": "exact"}, r"columns 'a', .* have missing values .*method \"auto\""),
-    "mc3": (Dataset(HOLES, missing="keep"), {"method": "mc3"}, "the method 'mc3' needs all of them: fit with method="),
+    "mc3": (Dataset(HOLES, missing="keep"), {"method": "mc3"}, "the method 'mc3' needs all of them: drop such rows"),
     "dibs": (Dataset(HOLES, missing="keep"), {"method": "dibs"}, "the method 'dibs' needs all of them"),
     "ges": (Dataset(HOLES, missing="keep"), {"method": "bootstrap-ges"}, "the method 'bootstrap-ges' needs all of"),
     "gp": (HOLES, {"model": "gp"}, "have missing values .* the model 'gp' needs all of them: .*\"bge\", \"linear\""),
