@@ -86,7 +86,7 @@ def test_conditions_share_their_options(tmp_path):
     [
         (
             FRAME.assign(b=[f"x{i}" for i in range(len(FRAME))], c=[f"y{i}" for i in range(len(FRAME))]),
-            "columns 'b', 'c' hold another text in each row, as names of rows do: leave out",
+            r"columns 'b', 'c' hold text, not numbers, another in each row as .* \(the first: row 1, 'x0'\): recode",
         ),
         (FRAME.assign(b=np.nan), "column 'b' is empty: leave out"),
         (FRAME.where(VALUES < 1), r"columns 'a', .* have missing values \(\d+ in all\): drop such rows \(--missing"),

@@ -1,5 +1,7 @@
-"""Columns in words: kind, range and levels, and hints that a column may be names of rows, hold codes for missing cells, or
-be scores. Hints change nothing."""
+"""Columns in words: kind, range and levels, and hints at names of rows, codes for missing cells and scores.
+
+Hints change nothing.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,6 @@ from dagpost.data.values import (
     Fault,
     is_missing,
     is_number,
-    list_names,
     numeric_column,
     raise_problems,
     value_problems,
@@ -51,6 +50,9 @@ Levels = tuple[str, ...]
 
 MOST_LEVELS = 50
 """Most levels of a column of text that nobody called categorical."""
+
+FEWEST_NAMES = 10
+"""Fewest different texts, one in each row, that look like names of rows."""
 
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 DATE = re.compile(
@@ -243,7 +245,7 @@ def column_values(column: pd.Series, wanted: Wanted | None) -> ColumnValues | Fa
         return found
     different = len(set(texts))
     if different == len(texts) and different > 1:
-        return Fault("names", found.row, found.cell)
+        return found._replace(kind="names") if different >= FEWEST_NAMES else found
     if different > max(2, min(MOST_LEVELS, len(texts) // 2)):
         return Fault("many", found.row, found.cell, different)
     return categories(column)

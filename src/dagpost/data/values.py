@@ -184,11 +184,7 @@ DESCRIPTIONS = {
     "categories": ("holds categories", "hold categories", CURE_COLUMN),
     "level": ("", "hold texts that are none of their levels", "correct the list of levels, or the cells"),
     "many": ("", "hold many different texts", CURE_TEXT),
-    "names": (
-        "holds another text in each row, as names of rows do",
-        "hold another text in each row, as names of rows do",
-        "leave out (--drop NAME), or recode",
-    ),
+    "names": ("", "hold text, not numbers, another in each row as names of rows do", CURE_TEXT),
     "order": ("is called ordinal and holds words", "are called ordinal and hold words", CURE_ORDER),
     "count": ("", "hold numbers that are no counts", "give whole numbers from 0 on, or call it continuous"),
     "binary": ("", "are called binary without two different values", "call it ordinal, count or categorical"),
@@ -207,7 +203,8 @@ DESCRIPTIONS = {
 
 
 CELL_FAULTS = {
-    "text": "not a number", "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many",
+    "text": "not a number", "names": "not a number but a text of its own, as names of rows are",
+    "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many",
     "count": "no count",
 }  # fmt: skip
 """What is wrong with the offending cell, for faults that have one."""
