@@ -129,3 +129,10 @@ def test_one_observed_cell_is_named():
     for frame in (categories(z=[None] * 59 + ["x"]), in_blocks(ward=[None] * 59 + [3.5])):
         with pytest.raises(InputError, match=r"column '(z|ward)' has one observed cell, .*: leave it out"):
             dp.fit(frame)
+
+
+def test_lines_of_standardised_columns_are_in_their_units():
+    frame = pd.DataFrame({"n": [0, 1, 2, 3, 7] * 12, "id": np.random.default_rng(0).permutation(60) + 100})
+    data = dp.Dataset(frame.assign(x=0.1 * frame["id"] % 7))
+    assert assume(data, "bge").data.column_lines() == data.column_lines()
+    assert data.column_lines()[0] == "'n': count, 0 to 7" and "names of rows" in data.column_lines()[1]

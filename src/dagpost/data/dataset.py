@@ -195,7 +195,11 @@ class Dataset:
         ["'dose': continuous, 1.5 to 4", "'smoker': categorical, 2 levels ('no', 'yes')"]
         """
         lines = []
-        for name, values, levels, kind in zip(self.names, self.raw().values.T, self.levels, self.kinds):
+        raw = self.raw().values
+        if self.scaling is not None:  # whole numbers again, which standardising and rounding have left by a hair
+            decimals = 6 - np.floor(np.log10(self.scaling.scale)).astype(int)
+            raw = np.column_stack([np.round(column, int(k)) for column, k in zip(raw.T, decimals)]) + 0.0
+        for name, values, levels, kind in zip(self.names, raw.T, self.levels, self.kinds):
             own = name.removesuffix(PAST) if self.lags else name
             written = markers_text(self.markers.get(own, ())) if np.isnan(values).any() else ""
             hint = column_hint(name, values, levels, kind) if own == name else ""

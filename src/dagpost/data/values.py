@@ -29,8 +29,8 @@ categories."""
 
 DROP_MISSING = 'drop such rows (--missing drop; in Python frame.dropna(), or missing="drop" of dagpost.read_table)'
 CURE_MISSING = (
-    f'{DROP_MISSING}, or fit with method "auto" (dagpost fit --method auto, dp.fit), which draws such cells with the '
-    'models "bge", "linear", "bdeu" and "copula" (dagpost.read_table keeps them with missing="keep")'
+    f'{DROP_MISSING}, or fit with method "auto" (dagpost fit --method auto; dp.fit, of a table read with '
+    'missing="keep"), which draws such cells with the models "bge", "linear", "bdeu" and "copula"'
 )
 CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
