@@ -25,7 +25,7 @@ IDENTIFIER = re.compile(
 SCORES = (20, 3, 10)
 """Fewest rows, and fewest and most different values, of whole numbers that look like scores."""
 
-CODE = re.compile(r"-?(7+|8+|9+)")
+CODE = re.compile(r"-(7+|8+|9+)|77+|88+|99+")
 """Numbers that stand for a missing cell in many tables: -9, 99, -999, 888."""
 
 FEWEST_CODES = 2
