@@ -95,12 +95,15 @@ def test_hints():
             "acid": RNG.permutation(40),
         }
     )
-    lines = as_dataset(frame).column_lines()
+    with pytest.warns(TableWarning) as caught:
+        lines = as_dataset(frame).column_lines()
+    assert [str(one.message).split("'")[1] for one in caught] == ["patient_id", "lab", "age"]
     assert [";" in line for line in lines] == [False, True, True, True, True, False]
-    assert "looks like names of rows: leave it out (--drop patient_id)" in lines[1]
+    assert "looks like names of rows: leave it out (--drop patient_id, " in lines[1]
     assert "--kinds score=ordinal, kinds={'score': 'ordinal'}" in lines[2]
     assert "-999 in 5 rows lies far outside the rest" in lines[3] and "missing_values=[-9]" in lines[4]
-    assert ";" not in as_dataset(frame, kinds={"score": "ordinal"}).column_lines()[2]
+    said = dict.fromkeys(["patient_id", "lab", "age"], "continuous")
+    assert ";" not in as_dataset(frame, kinds={"score": "ordinal", **said}).column_lines()[2]
 
 
 # ---- columns that label rows: one rule for frames and files

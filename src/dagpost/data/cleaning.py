@@ -12,10 +12,12 @@ import pandas as pd
 
 from dagpost.data.conditions import Conditions
 from dagpost.data.dataset import Dataset
+from dagpost.data.hints import column_doubt
 from dagpost.data.kinds import DATE, parse_kinds
 from dagpost.data.markers import parse_markers, without_markers
+from dagpost.data.slices import PAST
 from dagpost.data.values import MEASUREMENT, constant_columns, duplicate_columns, is_number, list_names
-from dagpost.errors import DataWarning, InputError, nearest, printable
+from dagpost.errors import DataWarning, InputError, TableWarning, nearest, printable
 
 COUNTERS = ("id", "index", "row")
 """Names, in lower case, of columns that are left out if they count the rows."""
@@ -166,6 +168,25 @@ def as_cleaned(
         conditions=None if conditions is None else conditions.rows(rows), markers=markers,
     )  # fmt: skip
     return without_redundant(data, redundant)
+
+
+def with_warnings(data: Dataset, known: Collection[str]) -> Dataset:
+    """Return the data, with a warning for each column that looks like names of rows or holds codes for missing cells.
+
+    Parameters
+    ----------
+    data
+        The data.
+    known
+        Names of columns of which the user has said something.
+    """
+    for name, values, levels in zip(data.names, data.raw().values.T, data.levels):
+        if name in known or (data.lags and name.endswith(PAST)):
+            continue
+        doubt = column_doubt(name, values, levels)
+        if doubt:
+            warnings.warn(f"column '{printable(name)}': {doubt}", TableWarning, stacklevel=4)
+    return data
 
 
 def drop_from(data: Dataset, drop: str | Sequence[str] | None) -> Dataset:

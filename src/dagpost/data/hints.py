@@ -66,28 +66,51 @@ def column_hint(name: str, values: np.ndarray, levels: Sequence[str], kind: str)
     levels, kind
         Its levels and its kind.
 
-    >>> column_hint("patient_id", np.arange(100.0, 130.0), (), "continuous")
-    '; looks like names of rows: leave it out (--drop patient_id) unless it measures something'
+    >>> column_hint("score", np.arange(100.0) % 4, (), "continuous").partition(":")[0]
+    '; 4 whole numbers, taken as they are'
+    """
+    doubt = column_doubt(name, values, levels)
+    if doubt:
+        return f"; {doubt}"
+    known = values[~np.isnan(values)]
+    different, shown = len(np.unique(known)), printable(name)
+    rows, fewest, most = SCORES
+    is_score = len(known) >= rows and fewest <= different <= most and bool((known % 1 == 0).all())
+    if kind != CONTINUOUS or levels or not is_score:
+        return ""
+    return (
+        f"; {different} whole numbers, taken as they are: where only their order counts, say so "
+        f"(--kinds {shown}=ordinal, kinds={{'{shown}': 'ordinal'}})"
+    )
+
+
+def column_doubt(name: str, values: np.ndarray, levels: Sequence[str]) -> str:
+    """Return why a column may not be what it is taken as, "" where nothing speaks against it.
+
+    Parameters
+    ----------
+    name, values, levels
+        As in `column_hint`.
+
+    >>> column_doubt("patient_id", np.arange(100.0, 130.0), ())
+    'looks like names of rows: leave it out (--drop patient_id, frame.drop(columns=...)) unless it measures something'
     """
     known, shown = values[~np.isnan(values)], printable(name)
-    different = np.unique(known)
+    if levels:
+        return ""
     if is_identifier(name, known):
-        return f"; looks like names of rows: leave it out (--drop {shown}) unless it measures something"
-    code = None if levels else missing_code(known)
-    if code is not None:
-        count = int((known == code).sum())
         return (
-            f"; {code:g} in {count} rows lies far outside the rest: if it stands for a missing cell, say so "
-            f"(--missing-values {code:g}, missing_values=[{code:g}])"
+            f"looks like names of rows: leave it out (--drop {shown}, frame.drop(columns=...)) unless it measures "
+            "something"
         )
-    rows, fewest, most = SCORES
-    is_score = len(known) >= rows and fewest <= len(different) <= most and bool((known % 1 == 0).all())
-    if kind == CONTINUOUS and not levels and is_score:
-        return (
-            f"; {len(different)} whole numbers, taken as they are: where only their order counts, say so "
-            f"(--kinds {shown}=ordinal, kinds={{'{shown}': 'ordinal'}})"
-        )
-    return ""
+    code = missing_code(known)
+    if code is None:
+        return ""
+    count = int((known == code).sum())
+    return (
+        f"{code:g} in {count} rows lies far outside the rest: if it stands for a missing cell, say so "
+        f"(--missing-values {code:g}, missing_values=[{code:g}])"
+    )
 
 
 def is_identifier(name: str, known: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ import io
 import os
 import warnings
 import zipfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import pandas as pd
 
 from dagpost._util.files import TABLE_KINDS, existing_file
-from dagpost.data.cleaning import are_row_names, as_cleaned, find_labels
+from dagpost.data.cleaning import are_row_names, as_cleaned, find_labels, with_warnings
 from dagpost.data.conditions import split_conditions
 from dagpost.data.dataset import Dataset
 from dagpost.data.formats import (
@@ -146,13 +146,14 @@ def read_table(
     kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
     text_format = TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header)
     own = [name for name in (series, conditions) if name is not None]
-    table = read_frame(path, text_format, largest_bytes, keep=[*own, *map(str, kinds or ())])
+    own += map(str, kinds if isinstance(kinds, Mapping) else ())
+    table = read_frame(path, text_format, largest_bytes, keep=own)
 
     def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
         rows, of_rows = split_conditions(rows, conditions)
         return as_cleaned(rows, None, drop, how, table.notes, table.left_out, kinds, of_rows, missing_values)
 
-    return with_file_name(path, lambda: in_slices(table.frame, lags, series, missing, convert))
+    return with_warnings(with_file_name(path, lambda: in_slices(table.frame, lags, series, missing, convert)), own)
 
 
 def with_file_name(path: str | os.PathLike[str], read: Callable[[], T]) -> T:

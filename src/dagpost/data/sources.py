@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
+from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from, with_warnings
 from dagpost.data.conditions import split_conditions
 from dagpost.data.dataset import Dataset
 from dagpost.data.formats import TextFormat
@@ -95,12 +95,13 @@ def as_dataset(
             table = without_labels(Table(data), keep=own)
             interventions = _of_kept_columns(interventions, data, table)
             data, notes, left_out = table
-        return in_slices(
+        out = in_slices(
             data, lags, series, missing,
             lambda rows, how: _convert(
                 rows, names, interventions, drop, how, kinds, notes, left_out, conditions, missing_values
             ),
         )  # fmt: skip
+        return with_warnings(out, own) if isinstance(data, pd.DataFrame) else out
     table = read_frame(data, text_format, keep=own)
 
     def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
@@ -108,7 +109,7 @@ def as_dataset(
             rows, names, interventions, drop, how, kinds, table.notes, table.left_out, conditions, missing_values
         )
 
-    return with_file_name(data, lambda: in_slices(table.frame, lags, series, missing, convert))
+    return with_warnings(with_file_name(data, lambda: in_slices(table.frame, lags, series, missing, convert)), own)
 
 
 def _of_kept_columns(interventions: Any, frame: pd.DataFrame, table: Table) -> Any:
