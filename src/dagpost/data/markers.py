@@ -42,6 +42,16 @@ def parse_markers(given: Any) -> tuple[str, ...]:
     return tuple(str(one).strip() for one in each)
 
 
+def own_markers(markers: Markers) -> list[str]:
+    """Return the marks of all columns that the user must have named, since none of them is found out.
+
+    >>> own_markers({"a": ("?", "-999", ""), "b": ("-999",)})
+    ['-999']
+    """
+    texts = dict.fromkeys(text for of_column in markers.values() for text in of_column)
+    return [text for text in texts if text not in (*MARKERS, *MARKERS_OF_NUMBERS)]
+
+
 def without_markers(
     frame: pd.DataFrame, wanted: Mapping[str, Wanted], given: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, Markers]:

@@ -163,6 +163,8 @@ class Provenance:
         Of a table of two time slices: 1, and the column that named the series; else None.
     missing
         Number of missing cells by column, of columns that had any; None for a complete table.
+    missing_values
+        Texts and numbers that the user named as missing cells.
     conditions
         Column that named the conditions, if there was one.
     options
@@ -181,6 +183,7 @@ class Provenance:
     lags: int | None = None
     series: str | None = None
     missing: Mapping[str, int] | None = None
+    missing_values: list[str] | None = None
     conditions: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Mapping[str, Any] | None = None
