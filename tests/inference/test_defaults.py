@@ -101,8 +101,6 @@ def test_mixed_tables_in_time_are_refused_with_what_helps():
     with pytest.raises(InputError, match="column 'smoker' holds categories and column 'x' numbers") as error:
         dp.fit(in_blocks(smoker=["yes", "no"] * 30), lags=1, series="ward")
     assert "--series" not in str(error.value)
-    with pytest.raises(InputError, match="no model takes both with interventions: leave one kind out"):
-        dp.fit(in_blocks(), interventions=["x"] * 9 + [None] * 51)
 
 
 def test_why_ranks_are_not_used_is_said():

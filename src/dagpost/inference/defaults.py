@@ -161,8 +161,8 @@ def _model_for(data: Dataset, noise: float | None, method: str | None) -> str:
     if all(levels) and (noise is None or data.is_categorical.any()):
         return "copula" if ORDINAL in data.kinds and not any(unordered) and not barred else "bdeu"
     if data.is_categorical.any():
-        if data.lags or data.intervened.any():
-            raise problems_error([_undivided_problem(data, levels, barred or ""), *constant_problems(data)])
+        if data.lags:
+            raise problems_error([_lagged_problem(data, levels), *constant_problems(data)])
         if any(unordered) or method not in (None, "auto"):
             raise problems_error([_mixed_problem(data, unordered, levels, method), *constant_problems(data)])
         return "copula"
@@ -182,12 +182,12 @@ def _barred(data: Dataset, noise: float | None, method: str | None) -> str | Non
     return None if method in (None, "auto") else f"the method {method!r}"
 
 
-def _undivided_problem(data: Dataset, levels: Sequence[int], barred: str) -> str:
-    """Return the problem of a table with numbers and categories where no model takes both, lags or interventions."""
-    present = ~past_columns(data.names) if data.lags else np.ones(data.nodes, dtype=np.bool_)
+def _lagged_problem(data: Dataset, levels: Sequence[int]) -> str:
+    """Return the problem of a table in time with numbers and categories, which no model takes together."""
+    present = ~past_columns(data.names)
     categories = [name for name, own, is_present in zip(data.names, data.levels, present) if own and is_present]
     numbers = [name for name, count, is_present in zip(data.names, levels, present) if not count and is_present]
-    label = next((name for name in categories if data.lags and data.series is None and _names_series(data, name)), None)
+    label = next((name for name in categories if data.series is None and _names_series(data, name)), None)
     series = (
         f"'{printable(label)}' changes seldom: if it says which series a row belongs to, name it (--series "
         f"{printable(label)}, series={printable(label)!r}); otherwise "
@@ -196,7 +196,7 @@ def _undivided_problem(data: Dataset, levels: Sequence[int], barred: str) -> str
     )
     return (
         f"{columns_phrase(categories, 'holds categories', 'hold categories')} and "
-        f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both with {barred}: {series}leave one "
+        f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both with lags: {series}leave one "
         "kind out (--drop NAME), recode categories as numbers, or cut numbers into intervals and call them categorical "
         "(--kinds NAME=categorical)"
     )
