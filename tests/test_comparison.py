@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import dagpost as dp
-from dagpost.comparison import Comparison, _splits, _summary
+from dagpost.comparison import Comparison, _names, _splits, _summary
 from dagpost.data import as_dataset
 from dagpost.errors import InputError
 from tests.inference.test_lags import chain, series
@@ -61,7 +61,7 @@ def test_densities_are_those_of_fits_without_the_fold():
 def test_models_without_a_name_go_by_the_kinds_of_columns():
     frame = asia().sample(100, seed=1)[["smoke", "bronc"]]
     found = dp.compare(frame, folds=2, progress=False)
-    assert len(found.table) == 4 and repr(dp.BDeu(10.0)) in found.table.index
+    assert len(found.table) == 4 and "bdeu (equivalent sample size 10)" in found.table.index
     assert "smoke" not in repr(found) and found.sentence in repr(found)
 
 
@@ -264,3 +264,11 @@ def test_the_command_takes_series_and_conditions(tmp_path, capsys, monkeypatch):
             assert found[name] == pytest.approx(expected[name], abs=1e-9)
     assert main([*arguments, "--conditions", "drug", "--drop", "unit", "--targets", "knwon"]) == 2
     assert "did you mean 'known'" in capsys.readouterr().err
+
+
+def test_names_of_models_are_short():
+    models = ["bge", dp.BDeu(), dp.BDeu(10.0), dp.BDeu(variant="k2"), dp.BDeu(variant="bds")]
+    expected = ["bge", "bdeu", "bdeu (equivalent sample size 10)", "bdeu (K2)", "bdeu (BDs)"]
+    assert _names(models) == expected and _names([dp.BDeu(10.0)]) == ["bdeu"]
+    with pytest.raises(InputError, match="'bdeu' is there twice"):
+        _names(["bdeu", dp.BDeu()])

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from dagpost._util.compiled import announced
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset, as_dataset
@@ -40,6 +41,10 @@ CLEAR = 2.0
 FOR_NUMBERS: tuple[str, ...] = ("bge", "linear", "additive")
 FOR_CATEGORIES = (BDeu(), BDeu(10.0), BDeu(variant="k2"), BDeu(variant="bds"))
 """Models that are compared if nobody names any."""
+COMPILE_SECONDS = 30
+"""Roughly how long the first comparison on a new installation compiles."""
+VARIANTS = {"k2": "K2", "bds": "BDs"}
+"""Variants of a model by the name that the literature has for them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,6 +114,7 @@ def compare(
     lags: int | None = None,
     series: Any = None,
     conditions: Any = None,
+    missing_values: Any = None,
     targets: Any = None,
     progress: bool | None = None,
     **options: Any,
@@ -117,7 +123,7 @@ def compare(
 
     Parameters
     ----------
-    data, interventions, kinds
+    data, interventions, kinds, missing_values
         The table, as in `fit`.
     lags, series
         Time series, as in `fit`.
@@ -156,7 +162,8 @@ def compare(
     ['bge', 'linear']
     """
     table = as_dataset(
-        data, interventions=interventions, kinds=kinds, lags=lags, series=series, conditions=conditions
+        data, interventions=interventions, kinds=kinds, lags=lags, series=series, conditions=conditions,
+        missing_values=missing_values,
     )  # fmt: skip
     raise_problems(missing_problems(table, "a comparison of models"))
     folds = whole_number("folds", folds, least=2)
@@ -178,7 +185,10 @@ def compare(
         common["time_limit"] = time_limit
     by_fold = np.zeros((len(chosen), folds))
     evidence, seconds = np.full(len(chosen), np.nan), np.zeros(len(chosen))
-    with progress_bar("comparing models", len(chosen) * (folds + 1), progress) as advance:
+    with (
+        announced(COMPILE_SECONDS, progress),
+        progress_bar("comparing models", len(chosen) * (folds + 1), progress) as advance,
+    ):
         for m, model in enumerate(chosen):
             began = time.perf_counter()
             whole = _fit(table, model, prior, method, common)
@@ -238,13 +248,34 @@ def _models_for(table: Dataset) -> list[str | Model]:
 
 
 def _names(models: Sequence[str | Model]) -> list[str]:
-    """Return a name for each model: its own, or its settings where several have the same."""
+    """Return a name for each model: its own, with what differs from its defaults where several have the same."""
     short = [model if isinstance(model, str) else model.name for model in models]
-    names = [name if short.count(name) == 1 or isinstance(m, str) else repr(m) for name, m in zip(short, models)]
+    names = [
+        name if short.count(name) == 1 or isinstance(model, str) else f"{name}{_settings_text(model)}"
+        for name, model in zip(short, models)
+    ]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"models: '{printable(name)}' is there twice: leave one out")
     return names
+
+
+def _settings_text(model: Model) -> str:
+    """Return the settings of a model that differ from its defaults in brackets, "" if there are none.
+
+    >>> _settings_text(BDeu(10.0)), _settings_text(BDeu(variant="k2"))
+    (' (equivalent sample size 10)', ' (K2)')
+    """
+    if not is_dataclass(model):
+        return f" ({model!r})"
+    texts = []
+    for one in fields(model):
+        value = getattr(model, one.name)
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        if one.init and repr(value) != repr(default):
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            texts.append(VARIANTS.get(shown) or f"{one.name.replace('_', ' ')} {shown}")
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _fit(table: Dataset, model: str | Model, prior: Any, method: str, common: dict[str, Any]) -> Posterior:

@@ -40,7 +40,7 @@ class DataWarning(UserWarning):
 
 
 class TableWarning(DataWarning):
-    """Reading a table left out a column that nobody named, or took a row of numbers as its header."""
+    """A table lost a column that nobody named, has one that looks like no variable, or a row of numbers as header."""
 
 
 class CheckpointWarning(UserWarning):

@@ -28,7 +28,7 @@ def _held_out(data: Any, post: Posterior) -> Dataset:
     """Return held-out data, which must be complete, with the columns of the posterior."""
     column = post.record.provenance.conditions
     conditions = column if isinstance(data, pd.DataFrame) and column in [*map(str, data.columns)] else None
-    table = aligned(as_dataset(data, conditions=conditions, **in_time(data, post)), post)
+    table = aligned(as_dataset(data, conditions=conditions, keep=post.names, **in_time(data, post)), post)
     raise_problems(missing_problems(table, "the density of held-out rows"))
     return table
 

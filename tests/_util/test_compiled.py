@@ -71,7 +71,7 @@ def test_jitted_is_announced_once(capsys):
 
     with announced(7, show=True):
         assert add(1, 2) == 3 and add(1.0, 2.0) == 3
-    assert capsys.readouterr().err == "compiling once, about 7 s; later runs start at once\n"
+    assert capsys.readouterr().err == "compiling (first run only), about 7 s; later runs start at once\n"
     with announced(7, show=True):
         assert add(2, 2) == 4
     with announced(7, show=False):

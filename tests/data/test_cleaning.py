@@ -86,10 +86,10 @@ def test_conditions_share_their_options(tmp_path):
     [
         (
             FRAME.assign(b=[f"x{i}" for i in range(len(FRAME))], c=[f"y{i}" for i in range(len(FRAME))]),
-            r"columns 'b', 'c' hold text, not numbers \(the first: row 1, 'x0'\): recode",
+            r"columns 'b', 'c' hold text, not numbers, another in each row as .* \(the first: row 1, 'x0'\): recode",
         ),
         (FRAME.assign(b=np.nan), "column 'b' is empty: leave out"),
-        (FRAME.where(VALUES < 1), r"columns 'a', .* have missing values \(\d+ in all\): drop such rows with --missing"),
+        (FRAME.where(VALUES < 1), r"columns 'a', .* have missing values \(\d+ in all\): drop such rows \(--missing"),
         (FRAME.assign(a=[np.nan, np.inf, *range(10)]), "2 problems: .*1 missing value, .*; .*1 infinite value"),
         (FRAME.set_axis(["a", "", "a"], axis=1), "2 problems: column 2 has an empty name.*; the name 'a' stands"),
         (

@@ -21,6 +21,11 @@ FRAME = pd.DataFrame(
         "group": RNG.integers(0, 3, size=40),
     }
 )
+WORDS = {
+    "nominal": "categorical", "factor": "categorical", "string": "categorical", "category": "categorical",
+    "numeric": "continuous", "float": "continuous", "real": "continuous", "bool": "binary", "Boolean": "binary",
+    "integer": "count",
+}  # fmt: skip
 LEVELS = ((), ("no", "yes"), ("high", "low", "medium"), ())
 
 
@@ -102,6 +107,7 @@ def test_numbers_of_categories_keep_their_values():
     [
         ({"smokr": "categorical"}, "kinds names 'smokr', not a column: did you mean 'smoker'"),
         ({"smoker": "categorial"}, "kind 'categorial' of column 'smoker': did you mean 'categorical'"),
+        *(({"dose": word}, f"kind '{word}' of column 'dose': did you mean '{kind}'") for word, kind in WORDS.items()),
         ({"dose": ["low", "high"]}, "column 'dose', row .* holds 'medium', none of its levels"),
         ({"dose": ["low", "low"]}, "kinds of column 'dose': give one of continuous, .*, different levels, or an order"),
         ({"dose": "low<low"}, "kinds of column 'dose': give one of continuous, .*, different levels, or an order"),

@@ -35,7 +35,7 @@ def post():
 
 def test_a_mixed_table_gets_the_copula_and_says_so(post):
     assert post.model == dp.Copula() and post.info["method"] == "auto"
-    said = post.info["assumed"] if "assumed" in post.info else post.info["assumptions"]
+    said = post.info["assumed"]
     assert "1 binary, 1 ordinal, 1 count and 1 continuous column" in said["model"] and "order" in said["units"]
     assert post.data.kinds == ("categorical", "ordinal", "count", "continuous")
     assert post.edge_marginals[0, 1] + post.edge_marginals[1, 0] > 0.9 > post.edge_marginals[0, 2] + 0.3

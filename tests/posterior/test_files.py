@@ -11,18 +11,23 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 import dagpost as dp
 from dagpost._util.files import TRAILER, seal, unseal
+from dagpost.data import as_dataset
 from dagpost.errors import InputError
 from dagpost.models.bge import BgeTheta
 from dagpost.posterior import Posterior
 from dagpost.posterior.netcdf import decode, encode
+from dagpost.posterior.provenance import with_provenance
 from dagpost.posterior.records import (
     ChainDiagnostics,
     ExactDiagnostics,
     ParticleDiagnostics,
+    Provenance,
+    RunRecord,
     SingleChainDiagnostics,
 )
 
@@ -125,6 +130,18 @@ def test_data_are_given_back_only_to_their_own_posterior(tmp_path):
     mask[0, 0] = True
     with pytest.raises(InputError, match="not the data"):
         back.with_data(raw, interventions=mask)
+
+
+def test_named_marks_of_missing_cells_are_known_with_the_posterior(tmp_path):
+    frame = pd.DataFrame(SIM.train.values, columns=list("abcd"))
+    post = dp.exact(frame, "bge", draws=10)
+    frame.iloc[3, 1], frame["c"] = -999, ["?", *frame["c"].astype(str)[1:]]
+    data = as_dataset(frame, missing="keep", missing_values=[-999])
+    back = dp.load(with_provenance(post, data, Provenance()).save(tmp_path / "a.nc"))
+    assert back.info["missing_values"] == ["-999"] and back.info["missing"] == {"b": 1, "c": 1}
+    assert back.with_data(frame).data.fingerprint == data.fingerprint
+    with pytest.raises(InputError, match="not the data"):
+        back.with_data(frame.assign(b=frame["b"].replace(-999, 0.5)))
 
 
 # ---- damage
@@ -398,3 +415,10 @@ def test_files_written_before_kinds_of_columns_still_load(name, graphs, joined, 
     again = dp.load(post.save(tmp_path / "again.nc"))
     assert_same(post, again)
     assert again.record == post.record
+
+
+def test_what_was_assumed_is_read_under_its_older_name():
+    for name in ("assumptions", "assumed"):
+        record = RunRecord.from_flat({"method": "auto", name: {"model": "bge"}})
+        assert record.assumptions == {"model": "bge"} == record.flat()["assumed"] and record.extra == {}
+    assert RunRecord().flat()["assumed"] == {}

@@ -68,3 +68,15 @@ def test_it_is_stored(tmp_path):
     assert "fit the model" in post.record.verdict.model_fit
     post.save(tmp_path / "post.nc")
     assert dp.load(tmp_path / "post.nc").record.verdict == post.record.verdict
+
+
+def test_columns_of_the_past_are_not_tested():
+    """Past columns have no parents in the model, however much they depend on each other."""
+    rng = np.random.default_rng(3)
+    factor = np.linalg.cholesky([[1, 0.8, 0.6], [0.8, 1, 0.75], [0.6, 0.75, 1]])
+    assert checked(rng.normal(size=(300, 3)) @ factor.T, lags=1) == []
+    x = rng.normal(size=(300, 2))
+    x[1:, 1] += 1.5 * x[:-1, 0] ** 2
+    found = checked(x, lags=1)
+    assert ("nonlinear", "x1", "x0[t-1]") in {misfit[:3] for misfit in found}
+    assert {misfit.node for misfit in found} == {"x1"}

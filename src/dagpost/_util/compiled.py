@@ -166,7 +166,11 @@ def announced(seconds: int, show: bool | None = None) -> Iterator[None]:
         def on_start(self, event: object) -> None:
             if not self.said:
                 self.said = True
-                print(f"compiling once, about {seconds} s; later runs start at once", file=sys.stderr, flush=True)
+                print(
+                    f"compiling (first run only), about {seconds} s; later runs start at once",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
         def on_end(self, event: object) -> None:
             pass

@@ -164,15 +164,17 @@ def _without_variation(data: Dataset, skipped: Mapping[int, str]) -> tuple[set[i
     for j, name in enumerate(data.names):
         if j in fixed or j in skipped:
             continue
-        problem = _variation_problem(data.values[free[:, j], j], printable(name))
+        problem = _variation_problem(data.values[free[:, j], j], printable(name), bool(data.intervened[:, j].any()))
         if problem is not None:
             fixed.add(j)
             problems.append(problem)
     return fixed, problems
 
 
-def _variation_problem(values: np.ndarray, shown: str) -> str | None:
-    """Return why the values of a column, where it is not intervened on, do not suffice; None if they do."""
+def _variation_problem(values: np.ndarray, shown: str, intervened: bool) -> str | None:
+    """Return why the observed values of a column, where it is not intervened on, do not suffice; None if they do."""
+    if len(values) == 1 and not intervened:
+        return f"column '{shown}' has one observed cell, too few to learn from: leave it out (--drop '{shown}')"
     if len(values) == 0:
         return (
             f"node '{shown}' was intervened on in every row, so nothing can be learnt about its parents: "

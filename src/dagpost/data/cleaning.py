@@ -12,9 +12,12 @@ import pandas as pd
 
 from dagpost.data.conditions import Conditions
 from dagpost.data.dataset import Dataset
-from dagpost.data.kinds import parse_kinds
+from dagpost.data.hints import column_doubt
+from dagpost.data.kinds import DATE, parse_kinds
+from dagpost.data.markers import parse_markers, without_markers
+from dagpost.data.slices import PAST
 from dagpost.data.values import MEASUREMENT, constant_columns, duplicate_columns, is_number, list_names
-from dagpost.errors import DataWarning, InputError, nearest, printable
+from dagpost.errors import DataWarning, InputError, TableWarning, nearest, printable
 
 COUNTERS = ("id", "index", "row")
 """Names, in lower case, of columns that are left out if they count the rows."""
@@ -27,12 +30,12 @@ def find_labels(frame: pd.DataFrame, keep: Collection[str] = ()) -> dict[int, st
     """Return the columns that label rows instead of measuring something, with a note for each.
 
     These are a first column that counts the rows or holds whole numbers without a name, a first column with another
-    text in every row, and columns anywhere that are named "id" or "index" and count the rows from 0 or 1.
+    text or date in every row, and columns anywhere that are named "id" or "index" and count the rows from 0 or 1.
 
     Parameters
     ----------
     frame
-        Table as read from a file.
+        Table as read from a file, or a frame of the user's.
     keep
         Names of columns that are something else.
     """
@@ -50,6 +53,11 @@ def find_labels(frame: pd.DataFrame, keep: Collection[str] = ()) -> dict[int, st
             out[j] = f"left out {which}, which only counts the rows{cure}"
         elif j == 0 and name == "" and _are_identifiers(column):
             out[j] = f"left out {which}, whole numbers without a name"
+        elif j == 0 and _are_dates(column):
+            out[j] = (
+                f"left out {which}, dates taken as names of the rows: if rows are in the order of time, lags=1 "
+                "(--lags 1) joins each with the one before it"
+            )
         elif j == 0 and pd.api.types.is_string_dtype(column.dtype) and are_row_names(column.tolist(), only_text=True):
             out[j] = f"left out {which}, which names the rows (a different text in each)"
     return out
@@ -61,6 +69,17 @@ def _counts_rows(column: pd.Series, anywhere: bool) -> bool:
         return False
     values = column.to_numpy(dtype=np.float64)
     return bool(np.array_equal(values, np.arange(len(values)) + values[0]) and (anywhere or values[0] in (0, 1)))
+
+
+def _are_dates(column: pd.Series) -> bool:
+    """Return whether the column holds a different date or time in every row."""
+    if column.isna().any() or not column.is_unique:
+        return False
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    return pd.api.types.is_string_dtype(column.dtype) and all(
+        isinstance(cell, str) and DATE.fullmatch(cell.strip()) is not None for cell in column
+    )
 
 
 def _are_identifiers(column: pd.Series) -> bool:
@@ -95,6 +114,7 @@ def as_cleaned(
     left_out: Collection[str] = (),
     kinds: Any = None,
     conditions: Conditions | None = None,
+    missing_values: Any = None,
 ) -> Dataset:
     """Return a frame as a `Dataset`, without the columns and rows to be dropped.
 
@@ -114,9 +134,12 @@ def as_cleaned(
         Kinds of columns, as in `dagpost.read_table`.
     conditions
         Condition of each row of the frame.
+    missing_values
+        Texts and numbers that stand for missing cells, besides "?" and the like.
     """
     columns = [str(name) for name in frame.columns]
     wanted = parse_kinds(kinds, columns, [*left_out])
+    frame, markers = without_markers(frame, wanted, parse_markers(missing_values))
     names, redundant = _parse_drop(drop, columns, left_out)
     if missing not in (None, "error", "drop", "keep"):
         raise InputError(f'missing={missing!r}: give "drop" or "keep", or leave it out to be told of missing values')
@@ -142,9 +165,28 @@ def as_cleaned(
     how = "keep" if missing == "keep" else "error"
     data = Dataset(
         frame[rows], intervened=mask, notes=tuple(notes), kinds=of_kept, missing=how,  # type: ignore
-        conditions=None if conditions is None else conditions.rows(rows),
+        conditions=None if conditions is None else conditions.rows(rows), markers=markers,
     )  # fmt: skip
     return without_redundant(data, redundant)
+
+
+def with_warnings(data: Dataset, known: Collection[str]) -> Dataset:
+    """Return the data, with a warning for each column that looks like names of rows or holds codes for missing cells.
+
+    Parameters
+    ----------
+    data
+        The data.
+    known
+        Names of columns of which the user has said something.
+    """
+    for name, values, levels in zip(data.names, data.raw().values.T, data.levels):
+        if name in known or (data.lags and name.endswith(PAST)):
+            continue
+        doubt = column_doubt(name, values, levels)
+        if doubt:
+            warnings.warn(f"column '{printable(name)}': {doubt}", TableWarning, stacklevel=4)
+    return data
 
 
 def drop_from(data: Dataset, drop: str | Sequence[str] | None) -> Dataset:

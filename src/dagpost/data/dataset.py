@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.conditions import Conditions
+from dagpost.data.hints import column_hint, describe_column
 from dagpost.data.kinds import (
     Levels,
-    describe_column,
     frame_columns,
     in_kind,
     kinds_of,
@@ -25,6 +25,7 @@ from dagpost.data.kinds import (
     parse_kinds,
     recode,
 )
+from dagpost.data.markers import Markers, markers_text, without_markers
 from dagpost.data.names import as_texts, name_problems
 from dagpost.data.slices import PAST, Series, past_columns, pooled_scaling, variables_of
 from dagpost.data.targets import intervention_mask
@@ -75,6 +76,9 @@ class Dataset:
         Names of the categories of each column, () for a continuous one. Given, they say that `values` are codes.
     missing
         "keep" to accept missing cells, which are NaN in `values`; by default they are an error.
+    markers
+        How missing cells were written, by name of column, where they were not empty; `column_lines` says it. Texts
+        such as "?" are found out (`dagpost.data.markers`).
     lags, series
         1 for a table of two time slices (`dagpost.data.lagged`), and the series of each row if they have names; else 0
         and None.
@@ -97,6 +101,7 @@ class Dataset:
     kinds: Any = None
     levels: tuple[Levels, ...] = ()
     missing: Literal["error", "keep"] = "error"
+    markers: Markers = field(default_factory=dict)
     lags: int = 0
     series: Series | None = None
     conditions: Conditions | None = None
@@ -116,6 +121,8 @@ class Dataset:
         wanted = {} if self.levels else parse_kinds(self._kinds_by_name(names), names)
         if isinstance(table, pd.DataFrame) or wanted:
             table = table if isinstance(table, pd.DataFrame) else pd.DataFrame(table)
+            table, markers = without_markers(table.set_axis(list(names), axis=1), wanted)
+            object.__setattr__(self, "markers", {**markers, **self.markers})
             places = {names.index(name): kind for name, kind in wanted.items()}
             table, faults, levels, kinds = frame_columns(table, places)
         keep = self.missing == "keep"
@@ -182,15 +189,22 @@ class Dataset:
         return np.isnan(self.values)
 
     def column_lines(self) -> list[str]:
-        """Return one line about each column: its kind, its range or levels, and missing cells.
+        """Return one line about each column: its kind, its range or levels, missing cells, and what it looks like.
 
         >>> Dataset([[1.5, "no"], [2.0, "yes"], [4.0, "no"]], names=["dose", "smoker"]).column_lines()
         ["'dose': continuous, 1.5 to 4", "'smoker': categorical, 2 levels ('no', 'yes')"]
         """
-        columns = zip(self.names, self.raw().values.T, self.levels, self.kinds)
-        return [
-            f"'{printable(name)}': {describe_column(values, levels, kind)}" for name, values, levels, kind in columns
-        ]
+        lines = []
+        raw = self.raw().values
+        if self.scaling is not None:  # whole numbers again, which standardising and rounding have left by a hair
+            decimals = 6 - np.floor(np.log10(self.scaling.scale)).astype(int)
+            raw = np.column_stack([np.round(column, int(k)) for column, k in zip(raw.T, decimals)]) + 0.0
+        for name, values, levels, kind in zip(self.names, raw.T, self.levels, self.kinds):
+            own = name.removesuffix(PAST) if self.lags else name
+            written = markers_text(self.markers.get(own, ())) if np.isnan(values).any() else ""
+            hint = column_hint(name, values, levels, kind) if own == name else ""
+            lines.append(f"'{printable(name)}': {describe_column(values, levels, kind)}{written}{hint}")
+        return lines
 
     def with_kinds(self, kinds: Any) -> Dataset:
         """Return the same data with columns of other kinds.

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from dagpost.data.markers import MARKERS, MARKERS_OF_NUMBERS
 from dagpost.data.values import has_decimal_comma, is_number
 from dagpost.errors import InputError
 
@@ -35,6 +36,9 @@ SEPARATOR_WORDS = {
 
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Byte order marks of UTF-16."""
+
+MARKS = (*MARKERS, *MARKERS_OF_NUMBERS)
+"""Texts beside numbers that stand for missing cells."""
 
 SAMPLE_LINES = 100
 """Number of lines that the choice of the separator is based on."""
@@ -213,11 +217,26 @@ def has_decimal_commas(frame: pd.DataFrame) -> bool:
             return False
         if pd.api.types.is_numeric_dtype(column.dtype) or not len(column):
             continue
-        texts = [str(cell).strip() for cell in column]
+        texts = [text for text in (str(cell).strip() for cell in column) if text not in MARKS]
         with_comma = [text for text in texts if has_decimal_comma(text)]
         if with_comma and all("." not in text and is_number(text.replace(",", ".", 1)) for text in texts):
             cells += with_comma
     return any(re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", text) is None for text in cells)
+
+
+def with_points(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with points for decimal commas in columns of texts, which hold marks of missing cells besides."""
+    out = frame.copy(deep=False)
+    for j in range(frame.shape[1]):
+        if not pd.api.types.is_numeric_dtype(frame.iloc[:, j].dtype):
+            cells = [
+                cell.replace(",", ".", 1) if isinstance(cell, str) and has_decimal_comma(cell) else cell
+                for cell in frame.iloc[:, j]
+            ]
+            texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+            if texts and all(is_number(text) or text in MARKS for text in texts):
+                out[out.columns[j]] = cells
+    return out
 
 
 def is_numeric_header(header: Sequence[str], body: pd.DataFrame) -> bool:

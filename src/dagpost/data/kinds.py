@@ -24,7 +24,6 @@ from dagpost.data.values import (
     Fault,
     is_missing,
     is_number,
-    list_names,
     numeric_column,
     raise_problems,
     value_problems,
@@ -36,11 +35,24 @@ KINDS = (CONTINUOUS, CATEGORICAL, ORDINAL, COUNT, BINARY)
 WITH_LEVELS = (CATEGORICAL, ORDINAL, BINARY)
 """Kinds whose values are codes of levels."""
 
+OTHER_WORDS = {
+    word: kind
+    for kind, words in (
+        (CATEGORICAL, "nominal factor string str category object discrete"), (BINARY, "bool boolean logical"),
+        (CONTINUOUS, "numeric number float real double"), (COUNT, "integer int"), (ORDINAL, "ordered rank likert"),
+    )
+    for word in words.split()
+}  # fmt: skip
+"""Words of other libraries for kinds, which an error suggests."""
+
 Levels = tuple[str, ...]
 """Names of the categories of one column; empty for a continuous one."""
 
 MOST_LEVELS = 50
 """Most levels of a column of text that nobody called categorical."""
+
+FEWEST_NAMES = 10
+"""Fewest different texts, one in each row, that look like names of rows."""
 
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 DATE = re.compile(
@@ -108,7 +120,9 @@ def _checked(name: str, wanted: Any) -> Wanted:
         kind, wanted = ORDINAL, wanted.split(ORDER)
     if isinstance(wanted, str):
         if wanted not in KINDS:
-            raise InputError(f"kind '{printable(wanted)}' of column '{printable(name)}': {nearest(wanted, KINDS)}")
+            meant = OTHER_WORDS.get(wanted.strip().lower())
+            cure = f"did you mean '{meant}'?" if meant else nearest(wanted, KINDS)
+            raise InputError(f"kind '{printable(wanted)}' of column '{printable(name)}': {cure}")
         return Wanted(wanted)
     levels = tuple(level_name(level) for level in wanted) if isinstance(wanted, Sequence) else ()
     if not isinstance(wanted, Sequence) or len(set(levels)) != len(levels) or "" in levels:
@@ -202,26 +216,6 @@ def clearly_counts(column: np.ndarray) -> bool:
     return bool((deviation**3).mean() > skewness * (deviation**2).mean() ** 1.5)
 
 
-def describe_column(values: np.ndarray, levels: Levels, kind: str) -> str:
-    """Return the kind of a column, its range or levels, and how many cells are missing.
-
-    Parameters
-    ----------
-    values
-        Numbers in their units, or codes.
-    levels, kind
-        Levels and kind of the column.
-    """
-    known = values[~np.isnan(values)]
-    what = kind
-    if levels:
-        shown = list_names(levels, shown=5)
-        what += f", {len(levels)} level{'s' * (len(levels) > 1)} ({shown}{', in this order' * (kind == ORDINAL)})"
-    elif len(known):
-        what += f", {known.min():.4g} to {known.max():.4g}"
-    return what + (f", {len(values) - len(known)} missing" if len(known) < len(values) else "")
-
-
 def column_values(column: pd.Series, wanted: Wanted | None) -> ColumnValues | Fault:
     """Return a column as numbers or codes, or its fault."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
@@ -251,7 +245,7 @@ def column_values(column: pd.Series, wanted: Wanted | None) -> ColumnValues | Fa
         return found
     different = len(set(texts))
     if different == len(texts) and different > 1:
-        return found
+        return found._replace(kind="names") if different >= FEWEST_NAMES else found
     if different > max(2, min(MOST_LEVELS, len(texts) // 2)):
         return Fault("many", found.row, found.cell, different)
     return categories(column)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dagpost.data.dataset import Dataset
-from dagpost.data.values import columns_phrase
+from dagpost.data.values import CURE_MISSING, DROP_MISSING, columns_phrase
 from dagpost.errors import printable
 from dagpost.typing import Rows
 
@@ -69,7 +69,7 @@ def missing_assumption(data: Dataset) -> str:
 
 
 def missing_problems(data: Dataset, refused_by: str | None = None) -> list[str]:
-    """Return what keeps missing cells from being drawn: cells set by an intervention, past columns, and who refuses.
+    """Return what keeps missing cells from being drawn: interventions, past columns, conditions, and who refuses.
 
     Parameters
     ----------
@@ -93,13 +93,14 @@ def missing_problems(data: Dataset, refused_by: str | None = None) -> list[str]:
     if data.lags:
         problems.append(
             "cells are missing in a table with lags, where a cell stands in two rows: leave out such pairs of rows "
-            '(--missing drop, missing="drop")'
+            '(--missing drop; in Python missing="drop" of dagpost.read_table)'
         )
-    if refused_by is not None:
+    elif data.conditions is not None:
+        problems.append(f"cells are missing in a table with conditions: {DROP_MISSING}")
+    elif refused_by is not None:
         names = [name for name, column in zip(data.names, data.is_missing.T) if column.any()]
         what = columns_phrase(names, "has missing values", "have missing values")
         problems.append(
-            f"{what} ({int(data.is_missing.sum())} in all), and {refused_by} needs all of them: fit with "
-            'method="auto" (--method auto), which draws them, or drop such rows (missing="drop", --missing drop)'
+            f"{what} ({int(data.is_missing.sum())} in all), and {refused_by} needs all of them: {CURE_MISSING}"
         )
     return problems

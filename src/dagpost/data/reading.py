@@ -7,7 +7,7 @@ import io
 import os
 import warnings
 import zipfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import pandas as pd
 
 from dagpost._util.files import TABLE_KINDS, existing_file
-from dagpost.data.cleaning import are_row_names, as_cleaned, find_labels
+from dagpost.data.cleaning import are_row_names, as_cleaned, find_labels, with_warnings
 from dagpost.data.conditions import split_conditions
 from dagpost.data.dataset import Dataset
 from dagpost.data.formats import (
@@ -28,6 +28,7 @@ from dagpost.data.formats import (
     is_numeric_header,
     read_bytes,
     split_rows,
+    with_points,
 )
 from dagpost.data.kinds import read_kinds
 from dagpost.data.lags import in_slices
@@ -83,6 +84,7 @@ def read_table(
     lags: int | None = None,
     series: str | None = None,
     conditions: str | None = None,
+    missing_values: Any = None,
 ) -> Dataset:
     """Read a CSV, TSV, Excel, Parquet or Feather file with named columns.
 
@@ -120,6 +122,9 @@ def read_table(
         With `lags`, name of the column that says which series a row belongs to; by default all rows are one series.
     conditions
         Name of the column that says which experiment a row comes from; empty, or "none", where nothing was done.
+    missing_values
+        Further numbers and texts that stand for missing cells, such as `[-999, "unknown"]`. By default empty cells do,
+        "?", "NA", "None" and the like, and among numbers "-", "." and "missing"; `Dataset.column_lines` says so.
 
     Returns
     -------
@@ -141,13 +146,14 @@ def read_table(
     kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
     text_format = TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header)
     own = [name for name in (series, conditions) if name is not None]
-    table = read_frame(path, text_format, largest_bytes, keep=[*own, *map(str, kinds or ())])
+    own += map(str, kinds if isinstance(kinds, Mapping) else ())
+    table = read_frame(path, text_format, largest_bytes, keep=own)
 
     def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
         rows, of_rows = split_conditions(rows, conditions)
-        return as_cleaned(rows, None, drop, how, table.notes, table.left_out, kinds, of_rows)
+        return as_cleaned(rows, None, drop, how, table.notes, table.left_out, kinds, of_rows, missing_values)
 
-    return with_file_name(path, lambda: in_slices(table.frame, lags, series, missing, convert))
+    return with_warnings(with_file_name(path, lambda: in_slices(table.frame, lags, series, missing, convert)), own)
 
 
 def with_file_name(path: str | os.PathLike[str], read: Callable[[], T]) -> T:
@@ -200,9 +206,26 @@ def read_frame(
 
 def _without_labels(table: Table, shown: str, keep: Collection[str]) -> Table:
     """Return the table without columns that count the rows or name the samples; warn if there are any."""
-    labels = find_labels(table.frame, keep)
-    for note in (*(note for note in table.notes if note == NUMERIC_HEADER), *labels.values()):
+    for note in (note for note in table.notes if note == NUMERIC_HEADER):
         warnings.warn(f"{shown}: {note}", TableWarning, stacklevel=4)
+    return without_labels(table, f"{shown}: ", keep)
+
+
+def without_labels(table: Table, shown: str = "", keep: Collection[str] = ()) -> Table:
+    """Return a table, of a file or of the user's, without columns that label rows; warn if there are any.
+
+    Parameters
+    ----------
+    table
+        The table.
+    shown
+        What warnings begin with.
+    keep
+        Names of columns that are something else.
+    """
+    labels = find_labels(table.frame, keep)
+    for note in labels.values():
+        warnings.warn(f"{shown}{note}", TableWarning, stacklevel=5)
     kept = [j for j in range(table.frame.shape[1]) if j not in labels]
     left_out = tuple(str(table.frame.columns[j]) for j in labels)
     return Table(table.frame.iloc[:, kept], (*table.notes, *labels.values()), left_out)
@@ -228,10 +251,14 @@ def _parse(text: str, usual: str, text_format: TextFormat, shown: str) -> Table:
     if not has_header:
         names = [f"x{j}" for j in range(len(names))]
     body = text.partition("\n")[2] if has_header else text
-    frame = _read_body(body, separator, len(names), text_format.decimal or ".", shown)
+    decimal = text_format.decimal or "."
+    frame = _read_body(body, separator, len(names), decimal, shown)
     if text_format.decimal is None and has_decimal_commas(frame):
         frame = _read_body(body, separator, len(names), ",", shown)
         notes.append("numbers with a decimal comma")
+        decimal = ","
+    if decimal == ",":
+        frame = with_points(frame)
     if text_format.header is None and all(is_number(name) for name in names):
         if not is_numeric_header(names, frame):
             raise InputError(f"{shown}: the first row holds numbers: {CURE_HEADER}")

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from
+from dagpost.data.cleaning import CONSTANT, DUPLICATE, as_cleaned, drop_from, with_warnings
 from dagpost.data.conditions import split_conditions
 from dagpost.data.dataset import Dataset
 from dagpost.data.formats import TextFormat
 from dagpost.data.kinds import merged_levels, read_kinds
 from dagpost.data.lags import in_slices
 from dagpost.data.names import check_names
-from dagpost.data.reading import read_frame, with_file_name
-from dagpost.data.targets import intervention_mask, split_targets, target_mask
+from dagpost.data.reading import Table, read_frame, with_file_name, without_labels
+from dagpost.data.targets import are_targets, intervention_mask, split_targets, target_mask
 from dagpost.data.values import as_matrix
 from dagpost.errors import InputError, nearest, printable
 
@@ -39,8 +39,12 @@ def as_dataset(
     lags: int | None = None,
     series: Any = None,
     conditions: Any = None,
+    missing_values: Any = None,
+    keep: Collection[str] = (),
 ) -> Dataset:
     """Return the data as a `Dataset`.
+
+    Columns of a file or frame that label rows, as in `read_table`, are left out with a warning.
 
     Parameters
     ----------
@@ -68,6 +72,10 @@ def as_dataset(
         Experiment that each row comes from, where it is not known, or not alone, what it acted on: the name of a
         column, which is then not a variable, or one entry for each row. Rows without an entry, or with "none", are
         those in which nothing was done.
+    missing_values
+        Further numbers and texts that stand for missing cells, as in `read_table`.
+    keep
+        Names of columns that are not left out, whatever they look like.
 
     Returns
     -------
@@ -75,22 +83,44 @@ def as_dataset(
         The data with their names and interventions.
     """
     text_format = TextFormat(sep=sep, decimal=decimal, encoding=encoding, header=header)
+    roles = (interventions, series, conditions)
+    kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
+    own = [*keep, *(str(name) for name in roles if isinstance(name, str | os.PathLike))]
+    own += map(str, kinds if isinstance(kinds, Mapping) else ())
     if not isinstance(data, str | os.PathLike):
         for option in text_format.given:
             raise InputError(f"{option} is an option for files: leave it out for data in memory")
-        return in_slices(
+        notes, left_out = (), ()
+        if isinstance(data, pd.DataFrame) and names is None:
+            table = without_labels(Table(data), keep=own)
+            interventions = _of_kept_columns(interventions, data, table)
+            data, notes, left_out = table
+        out = in_slices(
             data, lags, series, missing,
-            lambda rows, how: _convert(rows, names, interventions, drop, how, kinds, conditions=conditions),
+            lambda rows, how: _convert(
+                rows, names, interventions, drop, how, kinds, notes, left_out, conditions, missing_values
+            ),
         )  # fmt: skip
-    column = (str(interventions),) if isinstance(interventions, str | os.PathLike) else ()
-    column += tuple(name for name in (series, conditions) if isinstance(name, str))
-    kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
-    table = read_frame(data, text_format, keep=(*column, *map(str, kinds or ())))
+        return with_warnings(out, own) if isinstance(data, pd.DataFrame) else out
+    table = read_frame(data, text_format, keep=own)
 
     def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
-        return _convert(rows, names, interventions, drop, how, kinds, table.notes, table.left_out, conditions)
+        return _convert(
+            rows, names, interventions, drop, how, kinds, table.notes, table.left_out, conditions, missing_values
+        )
 
-    return with_file_name(data, lambda: in_slices(table.frame, lags, series, missing, convert))
+    return with_warnings(with_file_name(data, lambda: in_slices(table.frame, lags, series, missing, convert)), own)
+
+
+def _of_kept_columns(interventions: Any, frame: pd.DataFrame, table: Table) -> Any:
+    """Return a mask of interventions without the columns that were left out of a frame; anything else as it is."""
+    if not table.left_out or interventions is None or isinstance(interventions, str | os.PathLike):
+        return interventions
+    if isinstance(interventions, pd.DataFrame):
+        return interventions.drop(columns=[c for c in interventions.columns if str(c) in table.left_out])
+    if are_targets(interventions) or np.ndim(interventions) != 2 or np.shape(interventions)[1] != frame.shape[1]:
+        return interventions
+    return np.asarray(interventions)[:, [str(c) not in table.left_out for c in frame.columns]]
 
 
 def _convert(
@@ -103,6 +133,7 @@ def _convert(
     notes: Sequence[str] = (),
     left_out: Collection[str] = (),
     conditions: Any = None,
+    missing_values: Any = None,
 ) -> Dataset:
     """Return data in memory as a `Dataset`, with its interventions, and without what is to be dropped."""
     if conditions is not None:
@@ -110,12 +141,14 @@ def _convert(
     if isinstance(interventions, str | os.PathLike):
         data, interventions = resolve_interventions(data, interventions)
     if isinstance(data, Dataset):
+        if missing_values is not None:
+            raise InputError("missing_values is for tables: give it to `dagpost.read_table`, or leave it out")
         data = data if names is None else replace(data, names=check_names(names, data.nodes))
         data = data if kinds is None else data.with_kinds(kinds)
         data = data if conditions is None else replace(data, conditions=conditions)
         return drop_from(data if interventions is None else data.with_interventions(interventions), drop)
     if not isinstance(data, pd.DataFrame):
-        if drop is None and missing in (None, "keep") and kinds is None:
+        if drop is None and missing in (None, "keep") and kinds is None and missing_values is None:
             names = () if names is None else check_names(names, len(np.asarray(data).T))
             data = Dataset(data, names, missing="keep" if missing else "error")
             data = data if conditions is None else replace(data, conditions=conditions)
@@ -127,7 +160,7 @@ def _convert(
     mask = None
     if interventions is not None:
         mask = intervention_mask(interventions, data.shape, tuple(str(name) for name in data.columns))
-    return as_cleaned(data, mask, drop, missing, notes, left_out, kinds, conditions)
+    return as_cleaned(data, mask, drop, missing, notes, left_out, kinds, conditions, missing_values)
 
 
 def resolve_interventions(data: Any, source: str | os.PathLike[str]) -> tuple[Any, Any]:
@@ -157,6 +190,7 @@ def read_conditions(
     drop: str | Sequence[str] | None = None,
     missing: str | None = None,
     kinds: Any = None,
+    missing_values: Any = None,
 ) -> Dataset:
     """Combine one table per experimental condition into a `Dataset`.
 
@@ -166,7 +200,7 @@ def read_conditions(
         Tables and their intervention targets, such as `{"control.csv": None, "inhibitor.csv": "pmek"}`. A table is a
         path; use a list of pairs instead of a mapping for frames, arrays or Datasets. Targets are None, a name, or
         several names joined by ";" or in a list. All tables need the same columns, in any order.
-    sep, decimal, encoding, header, missing, kinds
+    sep, decimal, encoding, header, missing, kinds, missing_values
         As in `read_table`, for every table.
     drop
         As in `read_table`; "constant" and "duplicate" are judged by all rows together.
@@ -194,7 +228,10 @@ def read_conditions(
     for number, (source, targets) in enumerate(pairs):
         is_file = isinstance(source, str | os.PathLike)
         shown = printable(os.path.basename(source)) if is_file else f"table {number + 1}"
-        table = as_dataset(source, **(text_format if is_file else {}), drop=named, missing=missing, kinds=kinds)
+        table = as_dataset(
+            source, **(text_format if is_file else {}), drop=named, missing=missing, kinds=kinds,
+            missing_values=None if isinstance(source, Dataset) else missing_values,
+        )  # fmt: skip
         if table.scaling is not None:
             raise InputError(f"{shown} is standardised: combine raw tables, then standardise the whole")
         names = tables[0].names if tables else table.names
@@ -215,6 +252,7 @@ def read_conditions(
         kinds=tables[0].kinds if len({table.kinds for table in tables}) == 1 else None,
         levels=levels,
         missing=tables[0].missing,
+        markers={name: texts for table in tables for name, texts in table.markers.items()},
     )
     return drop_from(whole, [word for word in words if word not in named])
 

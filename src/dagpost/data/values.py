@@ -27,13 +27,15 @@ MEASUREMENT = re.compile(r"[<>~≤≥=\s]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+
 """Texts that mean a number, such as "1.234,5", "<0.1" and "12 mg": a column with any of them names neither rows nor
 categories."""
 
+DROP_MISSING = 'drop such rows (--missing drop; in Python frame.dropna(), or missing="drop" of dagpost.read_table)'
 CURE_MISSING = (
-    'drop such rows with --missing drop (missing="drop" in Python), or keep them (--missing keep, missing="keep"): '
-    'method "auto" draws such cells with the models "bge", "linear" and "bdeu"'
+    f'{DROP_MISSING}, or fit with method "auto" (dagpost fit --method auto; dp.fit, of a table read with '
+    'missing="keep"), which draws such cells with the models "bge", "linear", "bdeu" and "copula"'
 )
 CURE_COLUMN = "recode or leave out (--drop NAME)"
 CURE_TEXT = (
-    'recode, leave out (--drop NAME), or call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"})'
+    'recode, leave out (--drop NAME), call it categorical (--kinds NAME=categorical, kinds={"NAME": "categorical"}), '
+    'or name texts that stand for missing cells (--missing-values TEXT, missing_values=["TEXT"])'
 )
 CURE_ORDER = 'give its levels in their order (--kinds \'NAME=low<mid<high\', kinds={"NAME": "low<mid<high"})'
 CURE_DATES = "turn into numbers, such as days since the first, or leave out (--drop NAME)"
@@ -182,6 +184,7 @@ DESCRIPTIONS = {
     "categories": ("holds categories", "hold categories", CURE_COLUMN),
     "level": ("", "hold texts that are none of their levels", "correct the list of levels, or the cells"),
     "many": ("", "hold many different texts", CURE_TEXT),
+    "names": ("", "hold text, not numbers, another in each row as names of rows do", CURE_TEXT),
     "order": ("is called ordinal and holds words", "are called ordinal and hold words", CURE_ORDER),
     "count": ("", "hold numbers that are no counts", "give whole numbers from 0 on, or call it continuous"),
     "binary": ("", "are called binary without two different values", "call it ordinal, count or categorical"),
@@ -200,7 +203,8 @@ DESCRIPTIONS = {
 
 
 CELL_FAULTS = {
-    "text": "not a number", "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many",
+    "text": "not a number", "names": "not a number but a text of its own, as names of rows are",
+    "decimal": "a decimal comma", "level": "none of its levels", "many": "one text of many",
     "count": "no count",
 }  # fmt: skip
 """What is wrong with the offending cell, for faults that have one."""

@@ -18,6 +18,7 @@ from dagpost.data import Dataset, check_for_inference
 from dagpost.data.checks import constant_problems
 from dagpost.data.kinds import BINARY, CATEGORICAL, COUNT, ORDINAL
 from dagpost.data.missing import missing_assumption
+from dagpost.data.slices import PAST, past_columns
 from dagpost.data.values import columns_phrase, list_names, problems_error
 from dagpost.errors import DataWarning, InputError, nearest, positive, printable
 from dagpost.models import MODELS, Model, as_model
@@ -141,6 +142,8 @@ def assume(
         messages["rows"] = "all observed, none from an intervention"
     if not built_model.categorical and not built_model.latent:
         messages |= _two_valued_columns(data)
+    if model is None and not built_model.latent:
+        messages |= _ranks_unused(data, _barred(data, noise, method), messages.get("columns"))
     graph_prior = _build("prior", prior or "unknown-density", as_prior, dict(prior_settings or {}))
     return Assumptions(data, built_model, graph_prior, method or "auto", messages)
 
@@ -148,22 +151,63 @@ def assume(
 def _model_for(data: Dataset, noise: float | None, method: str | None) -> str:
     """Return the model for the kinds of columns that a table has.
 
-    Numbers alone have a model without latent columns where the copula cannot go: with interventions, time slices, known
-    noise or a method other than "auto".
+    Numbers, and categories, have a model without latent columns where the copula cannot go: with interventions, time
+    slices, known noise or a method other than "auto".
     """
     binary = binary_columns(data)
     levels = [len(own) or 2 * (name in binary) for name, own in zip(data.names, data.levels)]
     unordered = [kind == CATEGORICAL and count > 2 for kind, count in zip(data.kinds, levels)]
+    barred = _barred(data, noise, method)
     if all(levels) and (noise is None or data.is_categorical.any()):
-        return "copula" if ORDINAL in data.kinds and not any(unordered) else "bdeu"
-    plain = data.intervened.any() or data.lags or noise is not None or method not in (None, "auto")
+        return "copula" if ORDINAL in data.kinds and not any(unordered) and not barred else "bdeu"
     if data.is_categorical.any():
+        if data.lags:
+            raise problems_error([_lagged_problem(data, levels), *constant_problems(data)])
         if any(unordered) or method not in (None, "auto"):
             raise problems_error([_mixed_problem(data, unordered, levels, method), *constant_problems(data)])
         return "copula"
-    if not plain and (binary or COUNT in data.kinds):
+    if not barred and (binary or COUNT in data.kinds):
         return "copula"
     return "bge" if noise is None else "linear"
+
+
+def _barred(data: Dataset, noise: float | None, method: str | None) -> str | None:
+    """Return what keeps a table from the model with latent columns, None if nothing does."""
+    if data.lags:
+        return "lags"
+    if data.intervened.any():
+        return "interventions"
+    if noise is not None:
+        return "known noise"
+    return None if method in (None, "auto") else f"the method {method!r}"
+
+
+def _lagged_problem(data: Dataset, levels: Sequence[int]) -> str:
+    """Return the problem of a table in time with numbers and categories, which no model takes together."""
+    present = ~past_columns(data.names)
+    categories = [name for name, own, is_present in zip(data.names, data.levels, present) if own and is_present]
+    numbers = [name for name, count, is_present in zip(data.names, levels, present) if not count and is_present]
+    label = next((name for name in categories if data.series is None and _names_series(data, name)), None)
+    series = (
+        f"'{printable(label)}' changes seldom: if it says which series a row belongs to, name it (--series "
+        f"{printable(label)}, series={printable(label)!r}); otherwise "
+        if label
+        else ""
+    )
+    return (
+        f"{columns_phrase(categories, 'holds categories', 'hold categories')} and "
+        f"{columns_phrase(numbers, 'numbers', 'numbers')}, and no model takes both with lags: {series}leave one "
+        "kind out (--drop NAME), recode categories as numbers, or cut numbers into intervals and call them categorical "
+        "(--kinds NAME=categorical)"
+    )
+
+
+def _names_series(data: Dataset, name: str) -> bool:
+    """Return whether a column of slices has few levels, each in one run of rows, as labels of series have."""
+    column = data.values[:, data.names.index(name)]
+    before = data.values[:, data.names.index(name + PAST)]
+    changes, different = int((column != before).sum()), len(np.unique(column))
+    return changes <= different - 1 and 4 * different <= len(column)
 
 
 def _mixed_problem(data: Dataset, unordered: Sequence[bool], levels: Sequence[int], method: str | None) -> str:
@@ -231,6 +275,18 @@ def _two_valued_columns(data: Dataset) -> dict[str, str]:
         return {}
     listed = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
     return {"columns": f"two values only, treated as numbers: {listed}"}
+
+
+def _ranks_unused(data: Dataset, barred: str | None, said: str | None) -> dict[str, str]:
+    """Return a message about counts and orders that the model without latent columns makes nothing of, added to what
+    is said of columns; nothing where there are none."""
+    out = [] if said is None else [said]
+    for kind, what in ((COUNT, "counts taken as continuous"), (ORDINAL, "order of levels not used")):
+        names = [name for name, own in zip(data.names, data.kinds) if own == kind]
+        names = [name for name in names if not data.lags or not name.endswith(PAST)]
+        if names and barred:
+            out.append(f"{what}, since 'copula' does not go with {barred}: {list_names(names, shown=3)}")
+    return {"columns": "; ".join(out)} if out else {}
 
 
 def _build_model(model: str | Model, noise: float | None, settings: dict[str, Any]) -> Model:

@@ -98,6 +98,7 @@ def fit(
     lags: int | None = None,
     series: Any = None,
     conditions: Any = None,
+    missing_values: Any = None,
     targets: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
@@ -161,6 +162,8 @@ def fit(
     conditions
         Name of the column that says which experiment a row comes from, or one entry for each row; empty or "none"
         where nothing was done. Which mechanisms each condition changes is learnt: `post.targets()`.
+    missing_values
+        Further numbers and texts that stand for missing cells, such as `[-999, "unknown"]`; see `dp.read_table`.
     targets
         What conditions may change: a `dp.Targets`, "unknown" (its defaults), or "known": nothing but the nodes in
         `interventions`, which keep their parents and get new parameters. None: "unknown" if there are conditions.
@@ -215,7 +218,8 @@ def fit(
         raise InputError(f"method {chosen.name!r} runs in one process: leave `workers` and `cluster` out")
     missing = "keep" if chosen.takes_missing else None
     table = as_dataset(
-        data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing=missing, conditions=conditions
+        data, interventions=interventions, kinds=kinds, lags=lags, series=series, missing=missing,
+        conditions=conditions, missing_values=missing_values,
     )  # fmt: skip
     raise_problems(missing_problems(table, None if chosen.takes_missing else f"the method {chosen.name!r}"))
     assumed: dict[str, str] = {}
@@ -300,6 +304,7 @@ def exact(
     lags: int | None = None,
     series: Any = None,
     conditions: Any = None,
+    missing_values: Any = None,
     targets: Any = None,
     parameters: bool = False,
     algorithm: Literal["auto", "enumerate", "layers"] = "auto",
@@ -310,7 +315,9 @@ def exact(
 
     Parameters
     ----------
-    data, model, prior, seed, interventions, kinds, knowledge, lags, series, conditions, targets, progress
+    data, model, prior, seed, interventions, kinds, knowledge, lags, series, conditions, missing_values, targets
+        As in `fit`.
+    progress
         As in `fit`.
     draws, parameters, algorithm, memory_limit
         Fields of `dp.Exact`.
@@ -328,7 +335,8 @@ def exact(
     method = Exact(draws, parameters, algorithm, memory_limit)
     common = {
         "seed": seed, "interventions": interventions, "kinds": kinds, "knowledge": knowledge, "lags": lags,
-        "series": series, "conditions": conditions, "targets": targets, "progress": progress,
+        "series": series, "conditions": conditions, "missing_values": missing_values, "targets": targets,
+        "progress": progress,
     }  # fmt: skip
     post = fit(data, model, prior, method, **common)
     assert isinstance(post, ExactPosterior)

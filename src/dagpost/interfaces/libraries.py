@@ -211,7 +211,8 @@ class StructureLearner(BaseEstimator):
             named or self.kinds is not None or len(X.select_dtypes(["number", "bool"]).T) < len(X.T)
         ):
             validate_data(self, table, skip_check_array=True, reset=checks.get("reset", True))
-            return as_dataset(X, interventions=interventions, kinds=self.kinds, lags=self.lags, **roles)
+            own = tuple(map(str, X.columns))  # to scikit-learn all of them are features
+            return as_dataset(X, interventions=interventions, kinds=self.kinds, lags=self.lags, keep=own, **roles)
         names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
         values = validate_data(self, table, dtype=np.float64, **checks)
         return as_dataset(Dataset(values, names, interventions), kinds=self.kinds, lags=self.lags)

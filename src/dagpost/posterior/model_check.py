@@ -4,7 +4,8 @@ Three departures matter for edge probabilities: a nonlinear dependence, which a 
 edges; heavy tails and unequal variances, which make it too sure. Parents are those of the most probable graph among
 the draws. Under the model, residuals of a node are Gaussian and independent of all nodes that are not its descendants,
 so that squares and cubes of those columns have nothing to say about them. P-values are corrected for the number of
-tests (Bonferroni).
+tests (Bonferroni). In time slices only present columns are tested: those of the past have no parents in the model,
+which says nothing of how they depend on each other.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jaxtyping import Bool, Float
 from scipy import stats
 
 from dagpost.data import Dataset
+from dagpost.data.slices import past_columns
 from dagpost.errors import printable
 from dagpost.graphs import descendants
 from dagpost.posterior.sample import GraphSample
@@ -78,13 +80,14 @@ def check_model(post: GraphSample) -> list[Misfit] | None:
     values = (values - values.mean(axis=0)) / scale
     later = descendants(graph)
     d, found = post.nodes, []
-    for j in range(d):
+    tested = np.flatnonzero(~past_columns(post.names)) if post.data.lags else np.arange(d)
+    for j in tested.tolist():
         rows = observed[:, j]
         parents = np.flatnonzero(graph[:, j])
         if rows.sum() < max(FEWEST_ROWS, 5 * (len(parents) + 1)):
             continue
         others = [k for k in range(d) if k != j and not later[j, k]]
-        found += _of_node(j, values[rows], graph, others, d)
+        found += _of_node(j, values[rows], graph, others, len(tested))
     names = post.names
     misfits = [Misfit(kind, names[j], None if k is None else names[k], p) for kind, j, k, p in found if p < LEVEL]
     return sorted(misfits, key=lambda misfit: misfit.p_value)
@@ -99,8 +102,8 @@ def _unchanged(post: GraphSample, data: Dataset) -> Bool[np.ndarray, "n d"]:
     return ~np.concatenate([changed, np.zeros((1, data.nodes), dtype=np.bool_)])[conditions.of_row]
 
 
-def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: list[int], d: int) -> list[Departure]:
-    """Return the strongest departure of each kind at one node."""
+def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: list[int], tested: int) -> list[Departure]:
+    """Return the strongest departure of each kind at one of `tested` nodes."""
     n, parents = len(values), np.flatnonzero(graph[:, j])
     design = np.column_stack([np.ones(n), values[:, parents]])
     residual = values[:, j] - design @ np.linalg.lstsq(design, values[:, j], rcond=None)[0]
@@ -108,7 +111,7 @@ def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: lis
         return []
     residual = residual / residual.std()
     out: list[Departure] = [
-        ("heavy tails", j, None, d * float(stats.kurtosistest(residual, alternative="greater").pvalue))
+        ("heavy tails", j, None, tested * float(stats.kurtosistest(residual, alternative="greater").pvalue))
     ]
     if others:
         chosen = values[:, others]
@@ -116,13 +119,13 @@ def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: lis
         ranked = stats.norm.ppf((stats.rankdata(residual) - 0.5) / n)  # one outlying row must not decide
         p = _p_values(ranked, powers, design)
         best = int(p.argmin())
-        out.append(("nonlinear", j, others[best % len(others)], d * len(p) * float(p[best])))
+        out.append(("nonlinear", j, others[best % len(others)], tested * len(p) * float(p[best])))
     if len(parents):
         spread = np.abs(residual)  # Glejser: absolute residuals against the parents and their sizes
         regressors = np.concatenate([values[:, parents], np.abs(values[:, parents])], axis=1)
         p = _p_values(spread, regressors, np.ones((n, 1)))
         best = int(p.argmin())
-        out.append(("unequal variance", j, int(parents[best % len(parents)]), d * len(p) * float(p[best])))
+        out.append(("unequal variance", j, int(parents[best % len(parents)]), tested * len(p) * float(p[best])))
     return out
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from dagpost.data import Dataset, as_dataset
+from dagpost.data.markers import own_markers
 from dagpost.errors import InputError, nearest, printable
 from dagpost.models import Perturbed, perturbed
 from dagpost.posterior.records import Provenance
@@ -23,6 +24,7 @@ def with_provenance(post: Sample, data: Dataset, provenance: Provenance) -> Samp
         lags=data.lags or None,
         series=None if data.series is None else data.series.column,
         missing={n: int(c) for n, c in zip(data.names, data.is_missing.sum(axis=0)) if c} or None,
+        missing_values=own_markers(data.markers) or None,
         conditions=None if data.conditions is None else data.conditions.column,
         rows=data.observations,
         data_hash=data.fingerprint,
@@ -67,7 +69,10 @@ def with_data(post: Sample, data: Any, interventions: Any = None, conditions: An
     if conditions is None and getattr(data, "conditions", None) is None:
         conditions = source.conditions
     keep: dict[str, Any] = {"missing": "keep"} if source.missing else {}
-    table = as_dataset(data, interventions=interventions, conditions=conditions, **keep, **in_time(data, post))
+    options = {"conditions": conditions, "keep": post.names, **keep, **in_time(data, post)}
+    if not isinstance(data, Dataset):
+        options["missing_values"] = source.missing_values
+    table = as_dataset(data, interventions=interventions, **options)
     table = replace(aligned(table, post), names=post.names)
     if isinstance(post.model, Perturbed):
         table = perturbed(post.model.base, post.model.targets, table)[1]

@@ -163,6 +163,8 @@ class Provenance:
         Of a table of two time slices: 1, and the column that named the series; else None.
     missing
         Number of missing cells by column, of columns that had any; None for a complete table.
+    missing_values
+        Texts and numbers that the user named as missing cells.
     conditions
         Column that named the conditions, if there was one.
     options
@@ -181,6 +183,7 @@ class Provenance:
     lags: int | None = None
     series: str | None = None
     missing: Mapping[str, int] | None = None
+    missing_values: list[str] | None = None
     conditions: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     knowledge: Mapping[str, Any] | None = None
@@ -286,7 +289,7 @@ class RunRecord:
             out |= {"verdict": told.text, "trusted": told.trusted, "model_fit": told.model_fit}
         if self.targets is not None:
             out["targets"] = asdict(self.targets)
-        out |= {"assumptions": dict(self.assumptions), **self.extra}
+        out |= {"assumed": dict(self.assumptions), **self.extra}
         return {name: value for name, value in out.items() if not _is_unset(name, value)}
 
     @classmethod
@@ -305,9 +308,11 @@ class RunRecord:
                 diagnostics = kind(**take(kind))
                 break
         targets = rest.pop("targets", None)
+        assumptions = rest.pop("assumptions", {}) or {}  # the name of "assumed" in older files
+        assumptions = rest.pop("assumed", assumptions)
         verdict = None if text is None and trusted is None else Verdict(text or "", trusted, model_fit)
         return cls(
-            method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), rest.pop("assumptions", {}), rest,
+            method, sampling, diagnostics, verdict, Provenance(**take(Provenance)), assumptions, rest,
             None if targets is None else TargetProbabilities(**targets),
         )  # fmt: skip
 
@@ -317,6 +322,6 @@ def _is_required(entry: Field[Any]) -> bool:
 
 
 def _is_unset(name: str, value: Any) -> bool:
-    if name in ("exhaustive", "sample", "options", "assumptions"):
+    if name in ("exhaustive", "sample", "options"):
         return not value
     return value is None

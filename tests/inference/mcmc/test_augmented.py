@@ -198,7 +198,7 @@ def test_imputed_tables_keep_names_units_levels_and_observed_cells(tmp_path):
     np.testing.assert_allclose(first.where(frame.notna()), frame, rtol=1e-5)
     assert (first.loc[3:8, "dose"] != second.loc[3:8, "dose"]).all() and 20 < first.loc[3:8, "dose"].mean() < 80
     assert post.record.provenance.missing == {"dose": 6}
-    assert "6 of 120 cells (5.0 %)" in post.info["assumptions"]["missing"]
+    assert "6 of 120 cells (5.0 %)" in post.info["assumed"]["missing"]
     post.save(tmp_path / "p.nc")
     loaded = dp.load(tmp_path / "p.nc")
     with pytest.raises(InputError, match="with_data"):
@@ -220,7 +220,7 @@ HOLES = FRAME.mask(RNG.random(FRAME.shape) < 0.1)
 TARGETS = ["a" if row == 2 else None for row in range(30)]
 REFUSED = {
     "exact": (HOLES, {"method": "exact"}, r"columns 'a', .* have missing values .*method \"auto\""),
-    "mc3": (Dataset(HOLES, missing="keep"), {"method": "mc3"}, "the method 'mc3' needs all of them: fit with method="),
+    "mc3": (Dataset(HOLES, missing="keep"), {"method": "mc3"}, "the method 'mc3' needs all of them: drop such rows"),
     "dibs": (Dataset(HOLES, missing="keep"), {"method": "dibs"}, "the method 'dibs' needs all of them"),
     "ges": (Dataset(HOLES, missing="keep"), {"method": "bootstrap-ges"}, "the method 'bootstrap-ges' needs all of"),
     "gp": (HOLES, {"model": "gp"}, "have missing values .* the model 'gp' needs all of them: .*\"bge\", \"linear\""),

@@ -56,7 +56,7 @@ TABLES = {
     ),
     "strings": (
         changed(b=[f"s{i}" for i in range(50)]),
-        "column 'b', row 1 holds 's0', not a number: recode, leave out",
+        "column 'b', row 1 holds 's0', not a number but a text of its own, as names of rows are: recode, leave out",
     ),
     "many texts": (
         changed(b=[f"s{i % 40}" for i in range(50)]),

@@ -373,3 +373,25 @@ def test_time_series_from_table_to_report(dagpost, tmp_path):
     assert "rain[t-1]" in (tmp_path / "run" / "report.html").read_text()
     refused = dagpost("fit", "table.csv", "--lags", 2, "--out", "other")
     assert refused.code == 2 and "lags=2: give 1" in refused.err and not (tmp_path / "other").exists()
+
+
+def test_missing_cells_are_refused_before_anything_is_said_of_drawing_them(dagpost, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    frame.where(rng.random(frame.shape) > 0.1, -999).to_csv("t.csv", index=False)
+    marked = ("t.csv", "--missing-values", "-999,?")
+    refused = {
+        ("exact", *marked): "--missing drop",
+        ("exact", *marked, "--missing", "keep", "--out", "no"): "dagpost fit --method auto",
+        ("fit", *marked, "--lags", "1", "--out", "no"): "cells are missing in a table with lags",
+        ("compare", *marked, "--missing", "keep"): "a comparison of models needs all of them: drop such rows",
+        ("compare", *marked): "--missing drop",
+    }
+    for command, message in refused.items():
+        ended = dagpost(*command)
+        assert ended.code == 2 and message in ended.err and "--missing keep" not in ended.err, ended
+        assert "drawn together" not in ended.err
+    assert not (tmp_path / "no").exists()
+    ended = dagpost("exact", *marked, "--missing", "drop", "--out", "run")
+    assert ended.code == 0 and "which lack values" in ended.err and "lies far outside" not in ended.err
+    assert "--missing-values -999" in dagpost("exact", "t.csv", "--out", "coded").err

@@ -84,6 +84,6 @@ def test_kinds_on_the_command_line(tmp_path, dagpost):
     assert ended.code == 0 and "'dose': categorical, 3 levels ('low', 'mid', 'high')" in ended.err
     assert "'ward': categorical, 3 levels ('3', '4', '5')" in ended.err
     ended = dagpost("exact", "t.csv", "--kinds", "ward=number", "--out", "other")
-    assert ended.code == 2 and "kind 'number' of column 'ward': known: 'continuous', 'categorical'" in ended.err
+    assert ended.code == 2 and "kind 'number' of column 'ward': did you mean 'continuous'?" in ended.err
     ended = dagpost("exact", "t.csv", "--out", "other")
     assert ended.code == 2 and "column 'dose' holds categories without an order and column 'ward' numbers" in ended.err

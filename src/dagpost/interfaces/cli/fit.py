@@ -100,12 +100,16 @@ def run_fit(options: FitOptions) -> None:
     if options.watch and options.quiet:
         raise InputError("--watch and --quiet contradict each other: leave one of them out")
     prepare(options.accelerator)
+    from dagpost.data.missing import missing_problems
+    from dagpost.data.values import raise_problems
     from dagpost.inference.defaults import assume
     from dagpost.inference.fit import METHODS, fit
     from dagpost.inference.history import History
 
     method = METHODS.get(options.method or "auto")
-    data = options.reading.read(options.table, options.quiet, "keep" if method and method.kind.takes_missing else None)
+    draws_cells = method is None or method.kind.takes_missing
+    data = options.reading.read(options.table, options.quiet, "keep" if draws_cells else None)
+    raise_problems(missing_problems(data, None if draws_cells else f"the method {options.method!r}"))
     assumptions = assume(
         data,
         options.model,
@@ -126,7 +130,7 @@ def run_fit(options: FitOptions) -> None:
             assumptions.method, folder, options.resume, options.overwrite, options.checkpoint_every
         )
         say(f"{printable(Path(options.table).name)}: {data!r}"[:300], options.quiet)
-        say(columns_text(data), options.quiet)
+        say(columns_text(assumptions.data), options.quiet)
         say(assumptions_text(assumptions), options.quiet)
         history = History()
         began = time.perf_counter()

@@ -299,7 +299,7 @@ def summary_text(summary: dict[str, Any], top: int = 12) -> str:
     lines = [
         f"{summary['graphs']} graphs on {len(summary['names'])} nodes by {summary['method']} "
         f"in {summary['seconds']:.1f} s; {summary['expected_edges']:.1f} edges expected, "
-        f"{len(likely)} pairs more probably joined than not"
+        f"{len(likely)} pair{'s' * (len(likely) != 1)} more probably joined than not"
     ]
     lines += [f"  {pair['adjacent']:.3f}  {pair_text(pair)}" for pair in likely[:top]]
     if len(likely) > top:

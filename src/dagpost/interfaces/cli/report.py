@@ -162,7 +162,7 @@ def pair_table(pairs: list[dict[str, Any]], total: int, summary: dict[str, Any])
     console = Console(color_system=None)
     with console.capture() as captured:
         console.print(table)
-    count = f"{len(pairs)} of {total} pairs shown" if total > len(pairs) else f"{total} pairs"
+    count = f"{len(pairs)} of {total} pairs shown" if total > len(pairs) else f"{total} pair{'s' * (total != 1)}"
     key = "joined: probability of an edge either way; direction: share of cause -> effect in it, -- where it is open"
     told = summary.get("info", {})
     sentences = [printable(told[name]) for name in ("verdict", "model_fit") if told.get(name)]

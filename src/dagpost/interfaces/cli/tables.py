@@ -55,6 +55,10 @@ Missing = Annotated[
         autocompletion=words("drop", "keep"),
     ),
 ]
+MissingValues = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", help="Further marks of missing cells, such as '-999,unknown' [?, NA, None, …]"),
+]
 Lags = Annotated[
     int | None, typer.Option(help="1: rows are in the order of time; join each with the one before it [no order]")
 ]
@@ -101,6 +105,7 @@ class TableOptions:
     header: Header = None
     drop: Drop = None
     missing: Missing = None
+    missing_values: MissingValues = None
     kinds: Kinds = None
     columns: Columns = None
     lags: Lags = None
@@ -131,7 +136,10 @@ class TableOptions:
         kinds = parse_kinds(self.kinds, self.columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TableWarning)  # their texts are among the notes
-            data = as_dataset(table, missing=self.missing or missing, kinds=kinds, **given)
+            data = as_dataset(
+                table, missing=self.missing or missing, kinds=kinds, missing_values=parse_list(self.missing_values),
+                **given,
+            )  # fmt: skip
         for note in data.notes:
             say(f"{printable(Path(table).name)}: {note}", quiet)
         return data
@@ -183,6 +191,15 @@ def parse_kinds(given: list[str] | None, columns: str | None) -> dict[str, Any] 
             raise InputError(f"--kinds {printable(text)}: write NAME=KIND, such as smoker=categorical")
         out[name] = kind.strip()
     return out or None
+
+
+def parse_list(text: str | None) -> list[str] | None:
+    """Return the entries of a list separated by commas; None without one.
+
+    >>> parse_list("-999, ?")
+    ['-999', '?']
+    """
+    return None if text is None else [entry.strip() for entry in text.split(",") if entry.strip()]
 
 
 def parse_targets(
