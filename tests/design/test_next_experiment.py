@@ -393,6 +393,7 @@ def test_every_model_ranks_experiments(model):
         ({"about": ("x0", "y")}, "unknown node 'y'"),
         ({"values": {"x0": "high"}}, "finite number"),
         ({"values": {"x9": 1.0}}, "unknown node 'x9'"),
+        ({"candidates": ["x1", ("x1", "x2")], "values": {"x0": 1.0}}, "no candidate sets 'x0'"),
     ],
 )
 def test_bad_input_is_named(numbers, options, message):

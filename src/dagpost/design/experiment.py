@@ -121,6 +121,10 @@ def next_experiment(
     budget, draws = whole_number("budget", budget, least=1), whole_number("draws", draws, least=2)
     chosen = _candidates(post, candidates)
     experiments = [_clamped(post, nodes, values or {}) for nodes in chosen]
+    for j in clamped_values(post, values or {}, "values"):
+        if not any(j in nodes for nodes in chosen):
+            name = printable(post.names[j])
+            raise InputError(f"values: no candidate sets {name!r}: add it to the candidates, or leave its value out")
     key_draws, key_truths, key_effect = jax.random.split(key_from_seed(seed), 3)
     closed = _has_closed_form(post)
     pair = None

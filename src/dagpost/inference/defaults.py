@@ -148,15 +148,18 @@ def assume(
 def _model_for(data: Dataset, noise: float | None, method: str | None) -> str:
     """Return the model for the kinds of columns that a table has.
 
-    Numbers alone have a model without latent columns where the copula cannot go: with interventions, time slices, known
-    noise or a method other than "auto".
+    Numbers alone have a model without latent columns where the copula cannot go: with interventions, conditions, time
+    slices, known noise or a method other than "auto".
     """
     binary = binary_columns(data)
     levels = [len(own) or 2 * (name in binary) for name, own in zip(data.names, data.levels)]
     unordered = [kind == CATEGORICAL and count > 2 for kind, count in zip(data.kinds, levels)]
     if all(levels) and (noise is None or data.is_categorical.any()):
         return "copula" if ORDINAL in data.kinds and not any(unordered) else "bdeu"
-    plain = data.intervened.any() or data.lags or noise is not None or method not in (None, "auto")
+    plain = (
+        data.intervened.any() or data.conditions is not None or data.lags or noise is not None
+        or method not in (None, "auto")
+    )  # fmt: skip
     if data.is_categorical.any():
         if any(unordered) or method not in (None, "auto"):
             raise problems_error([_mixed_problem(data, unordered, levels, method), *constant_problems(data)])

@@ -69,6 +69,7 @@ def test_a_damaged_ranking_is_left_out_of_the_report(tmp_path, capsys, text):
         (["--candidate", "a", "--pairs"], "exclude each other"),
         (["--value", "a"], "write NAME=VALUE"),
         (["--value", "a=high"], "give a number"),
+        (["--candidate", "a", "--value", "b=5"], "no candidate sets 'b'"),
         (["--about", "a", "a"], "give two nodes"),
         (["--rows", "0"], "rows=0"),
         (["--interventions", "x.csv"], "--data"),

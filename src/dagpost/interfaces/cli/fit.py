@@ -101,9 +101,12 @@ def run_fit(options: FitOptions) -> None:
         raise InputError("--watch and --quiet contradict each other: leave one of them out")
     prepare(options.accelerator)
     from dagpost.inference.defaults import assume
+    from dagpost.inference.dibs.samplers import as_chain
     from dagpost.inference.fit import METHODS, fit
     from dagpost.inference.history import History
 
+    arguments = {k: v for k, v in options.fit_arguments.items() if v is not None} | settings["method"]
+    as_chain(arguments.get("sampler", "svgd"))  # a wrong name is told before a large table is read
     method = METHODS.get(options.method or "auto")
     data = options.reading.read(options.table, options.quiet, "keep" if method and method.kind.takes_missing else None)
     assumptions = assume(
@@ -116,7 +119,6 @@ def run_fit(options: FitOptions) -> None:
         model_settings=settings["model"],
         prior_settings=settings["prior"],
     )
-    arguments = {k: v for k, v in options.fit_arguments.items() if v is not None} | settings["method"]
     if options.quiet:
         arguments["progress"] = False
     files = (*RESULTS, PAGE) if options.report else RESULTS
