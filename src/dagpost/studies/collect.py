@@ -131,7 +131,7 @@ def unpack(path: str | os.PathLike[str]) -> int:
 
 
 def finished_keys(path: str | os.PathLike[str], tasks: Iterable[Task]) -> set[str]:
-    """Return the keys of the tasks that are finished, in result files or in the tables of a fresh clone; writes nothing.
+    """Return the keys of the tasks that are finished, in result files or in tables of a clone; writes nothing.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ from dagpost.interfaces.cli.output import (
     assumptions_text,
     emit,
     output_folder,
+    remove_derived,
     save,
     say,
     summarise,
@@ -156,6 +157,8 @@ def run_fit(options: FitOptions) -> None:
         if len(history):
             summary["evolution"] = history.summary(post.names)
         text = summary_text(summary)
+        if removed := remove_derived(folder):
+            say(f"removed, as made of the run before: {', '.join(removed)}", options.quiet)
         written = save(post, folder, summary, text)
         unfinished = is_unfinished(post) and (folder / CHECKPOINT).exists()
         if not unfinished:
