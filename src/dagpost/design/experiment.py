@@ -115,7 +115,8 @@ def next_experiment(
         )
     if post.record.provenance.conditions or isinstance(post.model, Perturbed):
         raise InputError(
-            "experiments cannot be planned yet from a posterior with unknown targets: fit without `conditions`"
+            "experiments cannot be planned yet from a posterior with unknown targets: fit the rows without a condition "
+            "alone, or give known targets as `interventions` (--interventions) in place of `conditions` (--conditions)"
         )
     rows, outcomes = whole_number("rows", rows, least=1), whole_number("outcomes", outcomes, least=2)
     budget, draws = whole_number("budget", budget, least=1), whole_number("draws", draws, least=2)
