@@ -160,7 +160,7 @@ class Strata(NamedTuple):
 
     def mean(self, gains: Float[np.ndarray, "*c r s"]) -> Float[np.ndarray, "*c"]:
         """Return the expected gain, from `Question.replicates`."""
-        return gains[..., 0, :] @ self._shares
+        return (gains[..., 0, :] * self._shares).sum(axis=-1)  # the same bits in any order of the candidates
 
     def error(self, gains: Float[np.ndarray, "*c r s"]) -> Float[np.ndarray, "*c"]:
         """Return the standard error of the expected gain, from `Question.replicates`."""
@@ -169,12 +169,12 @@ class Strata(NamedTuple):
             inside, member = gains[..., 0, self.label == label], self.member[self.label == label]
             inside = inside - inside.mean(axis=-1, keepdims=True)
             among = np.unique(member)
-            if len(among) > 1:  # else its outcomes are all there is
-                inside = inside @ (member[:, None] == among).astype(float)
+            if 1 < len(among) < len(member):  # a single one has nothing but its outcomes
+                inside = np.stack([inside[..., member == one].sum(axis=-1) for one in among], axis=-1)
             count = inside.shape[-1]
             variance += weight**2 * (inside**2).sum(axis=-1) * count / (count - 1) / len(member) ** 2
         if gains.shape[-2] > 1:
-            variance += (gains.shape[-2] - 2) * (gains[..., 1:, :] @ self._shares).var(axis=-1)
+            variance += (gains.shape[-2] - 2) * (gains[..., 1:, :] * self._shares).sum(axis=-1).var(axis=-1)
         return np.sqrt(variance)
 
     @property
