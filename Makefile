@@ -18,7 +18,7 @@ help:
 	@echo "make docs         build the documentation into site/"
 	@echo "make setup        virtual environment in .venv with the development extra"
 	@echo "make setup-bench  add what benchmarks and comparisons with other libraries need"
-	@echo "make wheel        build a wheel, install it into an empty folder and use it from there"
+	@echo "make wheel        build a wheel, install it with its dependencies into a new environment and use it"
 	@echo "make image        build the container image, where docker runs"
 	@echo "make bench        measure, print tables"
 	@echo "make page         renew the numbers in docs/results.md, docs/accuracy.md and README.md from results/"

@@ -19,6 +19,7 @@ import dagpost as dp
 from dagpost.errors import InputError
 from tests.inference.test_lags import series
 from tests.inference.test_targets import table
+from tests.interfaces import dowhy_effects
 from tests.networks import asia
 
 SIM = dp.simulate(nodes=4, observations=200, seed=3, interventional_sets=0)
@@ -301,3 +302,29 @@ def test_dowhy_finds_the_same_effects_on_the_same_graph():
                 assert abs(value - expected.mean) < 4 * expected.sd
             checked += 1
     assert checked == 6
+
+
+DOWHY = pd.read_csv(dowhy_effects.FILE, comment="#")
+
+
+def test_the_file_of_dowhy_holds_every_graph_both_ways():
+    assert "dowhy 0." in dowhy_effects.FILE.read_text().splitlines()[0]
+    assert set(DOWHY["graph"]) == set(dowhy_effects.GRAPHS)
+    both = DOWHY.pivot(index="graph", columns="given", values="effect")
+    np.testing.assert_allclose(both["gml"], both["networkx"])  # DoWhy reads the same graph from either
+
+
+@pytest.mark.parametrize("name", dowhy_effects.GRAPHS)
+def test_effects_are_those_of_dowhy(name):
+    """DoWhy regresses on dose and what closes back doors, we add up paths: the same where there is one direct edge, and
+    else as near as the noise that other regressors leave, 1/sqrt(rows) or 0.022 times weights of about 1."""
+    theirs = DOWHY[DOWHY["graph"] == name]["effect"].iloc[0]
+    ours = dowhy_effects.posterior(name).effect("dose", "outcome").mean
+    assert ours == pytest.approx(theirs, abs=0.005 if name in ("confounded", "reversed") else 0.06)
+    assert (theirs == 0) == (ours == 0)
+
+
+def test_the_file_of_dowhy_is_what_dowhy_says():
+    pytest.importorskip("dowhy")
+    found = dowhy_effects.effects()
+    np.testing.assert_allclose(found["effect"], DOWHY["effect"], atol=1e-9)

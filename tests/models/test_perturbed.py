@@ -129,7 +129,7 @@ def test_rows_without_conditions_are_unchanged_ones():
     assert first.conditions.of_row.tolist() == [*[-1] * data.observations, *data.conditions.of_row]
 
 
-@pytest.mark.parametrize("model", ["gp", "mlp"])
+@pytest.mark.parametrize("model", ["gp", "mlp", "copula"])
 def test_other_models_are_refused(model):
     with pytest.raises(InputError, match=f"the model '{model}' takes no conditions: use 'bge', 'linear'"):
         dp.fit(rows(), model)

@@ -77,6 +77,20 @@ def test_expectation_and_its_error():
     assert 0 < found.error < 0.006 and abs(found.mean - sampled.edge_marginals[0, 1]) < 5 * found.error + 1e-9
 
 
+def test_expectation_of_arrays_is_that_of_their_entries():
+    exact, drawn = dp.exact(SIM.train, "bge"), weighted_dags()
+    for post in (exact, drawn):
+        found = post.expectation(lambda g: g)
+        assert found.mean.shape == found.error.shape == (post.nodes, post.nodes)
+        for i, j in ((0, 1), (1, 0), (2, 1)):
+            one = post.expectation(lambda g, i=i, j=j: g[i, j])
+            assert found.mean[i, j] == pytest.approx(one.mean) and found.error[i, j] == pytest.approx(one.error)
+        assert isinstance(post.expectation(lambda g: g.sum()).mean, float)
+    np.testing.assert_allclose(exact.expectation(lambda g: g).mean, exact.edge_marginals)
+    with pytest.raises(dp.InputError, match="different shapes"):
+        exact.expectation(lambda g: np.zeros(g.sum()))
+
+
 def test_resampled_draws_have_equal_weights():
     post = weighted_dags().resampled(2000, seed=0)
     assert len(post) == 2000 and (post.weights == post.weights[0]).all()

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from dagpost.studies import STUDIES, Scale, Store, collect, unpack
+from dagpost.studies import STUDIES, Scale, Store, collect, finished_keys, unpack
 from dagpost.studies.collect import read_finished
 from dagpost.studies.study import EXTRAS
 
@@ -38,6 +38,19 @@ def test_tables_become_tasks_and_the_same_tables(name, tmp_path):
     collect(study, scale, second)
     for file in ("table.csv", "table.md", "figure.png", "provenance.json", "tasks.csv"):
         assert (second.folder / name / file).read_bytes() == (first.folder / name / file).read_bytes(), file
+
+
+def test_finished_tasks_are_listed_without_writing(tmp_path):
+    study, scale = STUDIES["bge-20"], Scale(seeds=2)
+    store, clone = Store.at(tmp_path / "first"), tmp_path / "clone"
+    filled(store, study, scale)
+    collect(study, scale, store)
+    shutil.copytree(store.folder / study.name, clone / study.name)
+    before = sorted(clone.rglob("*"))
+    tasks = study.tasks(scale)
+    assert finished_keys(clone, tasks) == finished_keys(store.folder, tasks) == {task.key for task in tasks[::2]}
+    assert sorted(clone.rglob("*")) == before
+    assert finished_keys(tmp_path / "nowhere", tasks) == set() and not (tmp_path / "nowhere").exists()
 
 
 def test_a_task_whose_key_looks_like_a_number_is_found_again(tmp_path, monkeypatch):

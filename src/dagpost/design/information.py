@@ -16,9 +16,16 @@ About an effect, its draws are divided into bins b: no path, and intervals of eq
 
     q(b | y) = sum_{m: b_m = b} w_m p(y | G_m, theta_m, do) / sum_m w_m p(y | G_m, theta_m, do)
 
-without the draw that the outcome comes from, where theta_m are the parameters that the effect depends on (all others
-are integrated out if the model has closed forms), and `E[log q(b | y) - log p(b)]` is a lower bound of the mutual
-information of bin and outcome (Barber and Agakov, 2003), whatever the error of q.
+without the draw that the outcome comes from, whose weight the others in its bin share, where theta_m are the parameters
+that the effect depends on (all others are integrated out if the model has closed forms), and `E[log q(b | y) - log
+p(b)]` is a lower bound of the mutual information of bin and outcome (Barber and Agakov, 2003), whatever the error of q.
+Outcomes are simulated by bin, half of them by the probability of the bin and half in equal numbers, so that a rare bin
+has some:
+
+    gain = sum_b p(b) mean_{s in b} gain_s,    error² = sum_b p(b)² var_{s in b}(gain_s) / n_b + pool²,
+
+with outcomes of the same draw counted as one in the error, and where pool is the jackknife error of the draws that q is
+made of, a tenth of which is left out at a time.
 """
 
 from __future__ import annotations
@@ -40,6 +47,10 @@ from dagpost.typing import Graphs, Key
 
 BINS, FEWEST_IN_BIN = 8, 20
 """Most intervals that the draws of an effect are divided into, and the fewest draws in one."""
+GROUPS = 10
+"""Groups of draws that are left out in turn."""
+FEWEST_OUTCOMES, FEW_OUTCOMES = 4, 8
+"""Fewest simulated outcomes of a bin, and the number below which a bin is called hardly visited."""
 SIMULATED_ROWS = 200
 """Rows simulated for the effect of each draw in a nonlinear model."""
 
@@ -71,34 +82,110 @@ class Question(NamedTuple):
         """Uncertainty about the label, which no gain exceeds."""
         return float(-xlogy(self.prior, self.prior).sum())
 
-    def gains(self, log_density: Float[np.ndarray, "s k"]) -> Float[np.ndarray, " s"]:
+    def gains(
+        self, log_density: Float[np.ndarray, "s k"], used: Bool[np.ndarray, " k"] | None = None
+    ) -> Float[np.ndarray, " s"]:
         """Return the information in every outcome; its mean is the estimate.
 
         Parameters
         ----------
         log_density
             Log density of every outcome (row) given each member.
+        used
+            Members that take part in the answer; by default all of them.
         """
+        weights = self.weights if used is None else np.where(used, self.weights, 0.0)
         with np.errstate(divide="ignore"):
-            log_weight = np.log(self.weights) + log_density
+            log_weight = np.log(weights) + log_density
         if self.leave_out is None:
             after = self._shares(softmax(log_weight, axis=1))
             # sum_l p(l | y) log( p(l | y) / p(l) )
             return (xlogy(after, after) - xlogy(after, self.prior)).sum(axis=1)
-        outcomes = np.arange(len(log_density))
+        outcomes, true = np.arange(len(log_density)), self.label[self.leave_out]
         log_weight[outcomes, self.leave_out] = -np.inf
+        # the members that are left stand for their label with its whole probability
+        there = np.tile(np.bincount(self.label, weights=weights), (len(outcomes), 1))
+        there[outcomes, true] -= weights[self.leave_out]
+        some = there > 1e-9 * self.prior
+        log_weight += np.log(np.where(some, self.prior / np.where(some, there, 1.0), 1.0))[:, self.label]
         weight = softmax(log_weight, axis=1)
         effective = 1 / (weight**2).sum(axis=1)
         # the prior counts as one more draw, so that no label has probability 0
         after = (effective[:, None] * self._shares(weight) + self.prior) / (effective + 1)[:, None]
-        true = self.label[self.leave_out]
         return np.log(after[outcomes, true]) - np.log(self.prior[true])
+
+    def replicates(self, log_density: Float[np.ndarray, "s k"]) -> Float[np.ndarray, "r s"]:
+        """Return the gains in every outcome, then those without each tenth of the draws where some are left out."""
+        parts = [self.gains(log_density)]
+        if self.leave_out is not None and len(self.weights) > 2 * GROUPS:
+            group = np.empty(len(self.label), dtype=np.int64)
+            group[np.argsort(self.label, kind="stable")] = np.arange(len(group)) % GROUPS  # some of each label
+            parts += [self.gains(log_density, group != one) for one in range(GROUPS)]
+        return np.stack(parts)
+
+    def strata(self, outcomes: int) -> Strata:
+        """Return the bin of each outcome, where these were simulated bin by bin; else a single one."""
+        if self.leave_out is None:
+            return Strata(np.zeros(outcomes, dtype=np.int64), np.ones(1), np.arange(outcomes))
+        return Strata(self.label[self.leave_out], self.prior, self.leave_out)
 
     def _shares(self, weight: Float[np.ndarray, "s k"]) -> Float[np.ndarray, "s l"]:
         """Return the total weight of the members with each label."""
         order = np.argsort(self.label, kind="stable")
         starts = np.searchsorted(self.label[order], np.arange(self.label.max() + 1))
         return np.add.reduceat(weight[:, order], starts, axis=1)
+
+
+class Strata(NamedTuple):
+    """Bins that outcomes were simulated from, in numbers that are not those of their probabilities.
+
+    Attributes
+    ----------
+    label
+        Bin of each outcome.
+    prior
+        Probability of each bin.
+    member
+        Draw that each outcome was simulated from; those of one draw are not independent.
+    """
+
+    label: Int[np.ndarray, " s"]
+    prior: Float[np.ndarray, " l"]
+    member: Int[np.ndarray, " s"]
+
+    @property
+    def fewest(self) -> int:
+        """Number of outcomes in the bin with fewest."""
+        return int(np.bincount(self.label, minlength=len(self.prior)).min())
+
+    def mean(self, gains: Float[np.ndarray, "*c r s"]) -> Float[np.ndarray, "*c"]:
+        """Return the expected gain, from `Question.replicates`."""
+        return (gains[..., 0, :] * self._shares).sum(axis=-1)  # the same bits in any order of the candidates
+
+    def error(self, gains: Float[np.ndarray, "*c r s"]) -> Float[np.ndarray, "*c"]:
+        """Return the standard error of the expected gain, from `Question.replicates`."""
+        variance = np.zeros(gains.shape[:-2])
+        for label, weight in enumerate(self.prior):
+            inside, member = gains[..., 0, self.label == label], self.member[self.label == label]
+            inside = inside - inside.mean(axis=-1, keepdims=True)
+            among = np.unique(member)
+            if 1 < len(among) < len(member):  # a single one has nothing but its outcomes
+                inside = np.stack([inside[..., member == one].sum(axis=-1) for one in among], axis=-1)
+            count = inside.shape[-1]
+            variance += weight**2 * (inside**2).sum(axis=-1) * count / (count - 1) / len(member) ** 2
+        if gains.shape[-2] > 1:
+            variance += (gains.shape[-2] - 2) * (gains[..., 1:, :] * self._shares).sum(axis=-1).var(axis=-1)
+        return np.sqrt(variance)
+
+    @property
+    def _shares(self) -> Float[np.ndarray, " s"]:
+        """Weight of each outcome."""
+        return (self.prior / np.bincount(self.label))[self.label]
+
+
+def outcomes_by_bin(prior: Float[np.ndarray, " l"], outcomes: int) -> Int[np.ndarray, " l"]:
+    """Return how many outcomes to simulate in each bin: half of them by probability, half in equal numbers."""
+    return np.maximum(np.rint(outcomes * (prior + 1 / len(prior)) / 2).astype(np.int64), FEWEST_OUTCOMES)
 
 
 def effect_bins(values: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:

@@ -24,12 +24,13 @@ from jaxtyping import Array, Bool, Float, Int
 from dagpost._util.numerics import generator, map_chunked
 from dagpost._util.progress import Advance
 from dagpost.data import Dataset
+from dagpost.graphs import descendants
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import all_families
 from dagpost.posterior import Posterior
 from dagpost.posterior.interventions import simulate_under
-from dagpost.posterior.parameters import parameters_of, select_draws, systematic
-from dagpost.posterior.sample import group_equal
+from dagpost.posterior.parameters import Draws, can_draw, parameters_of, select_draws, systematic
+from dagpost.posterior.sample import chunks_of, group_equal
 from dagpost.typing import Graphs, Key, Theta
 
 Clamped = dict[int, float]
@@ -161,9 +162,9 @@ class Drawn:
     forms (`restricted`): draws then differ in what matters alone, and more of them agree with an outcome.
     """
 
-    def __init__(self, post: Posterior, draws: int, key: Key):
+    def __init__(self, post: Posterior, draws: int, key: Key, path: tuple[int, int] | None = None):
         key_choice, key_theta = jax.random.split(key)
-        selected = select_draws(post, draws, key_choice)
+        selected = select_draws(post, draws, key_choice) if path is None else _by_path(post, draws, key_choice, *path)
         self.weights, self.model, self.levels = selected.weights, post.model, post.levels
         self.graphs, self.theta = parameters_of(post, selected.member, key_theta)
         self.relevant = np.ones(self.graphs.shape[:2], dtype=np.bool_)
@@ -208,6 +209,26 @@ class Drawn:
         return out
 
 
+def with_path(post: Posterior, i: int, j: int) -> Bool[np.ndarray, " m"]:
+    """Return whether i is an ancestor of j in each graph of a posterior."""
+    return np.concatenate([descendants(post.graphs[some])[:, i, j] for some in chunks_of(post.graphs)])
+
+
+def _by_path(post: Posterior, count: int, key: Key, i: int, j: int) -> Draws:
+    """Return draws with a path from i to j and without, whose weights are the probabilities in the posterior."""
+    path = with_path(post, i, j)
+    share = float(post.weights[path].sum())
+    if not 0 < share < 1 or not can_draw(post):
+        return select_draws(post, count, key)
+    some = int(np.clip(round(share * count), max(count // 4, 1), count - max(count // 4, 1)))
+    parts = [
+        (select_draws(post, number, jax.random.fold_in(key, number), among), probability)
+        for number, among, probability in ((some, path, share), (count - some, ~path, 1 - share))
+    ]
+    weights = [np.full(len(part.member), probability / len(part.member)) for part, probability in parts]
+    return Draws(np.concatenate([part.member for part, _ in parts]), np.concatenate(weights))
+
+
 @partial(jax.jit, static_argnums=0)
 def _log_conditionals(model: Model, graphs: Float[Array, "m d d"], theta: Theta, stats: Statistics) -> Any:
     """Return `log p(x_j | parents, theta_j)` of every node of every graph."""
@@ -230,9 +251,15 @@ def truths_of(post: Posterior, outcomes: int, key: Key) -> Truths:
     return Truths(graphs, theta, jax.random.split(key_rows, outcomes))
 
 
-def truths_among(drawn: Drawn, outcomes: int, key: Key) -> tuple[Truths, Int[np.ndarray, " s"]]:
-    """Return truths that are some of the draws, by weight, and which of them."""
+def truths_among(
+    drawn: Drawn, outcomes: Int[np.ndarray, " l"], label: Int[np.ndarray, " k"], key: Key
+) -> tuple[Truths, Int[np.ndarray, " s"]]:
+    """Return truths that are some of the draws, and which of them: so many of each label, by weight within it."""
     key_choice, key_order, key_rows = jax.random.split(key, 3)
-    member = generator(key_order).permutation(systematic(drawn.weights, outcomes, key_choice))
+    chosen = [
+        systematic(np.where(label == one, drawn.weights, 0.0), int(count), jax.random.fold_in(key_choice, one))
+        for one, count in enumerate(outcomes)
+    ]
+    member = generator(key_order).permutation(np.concatenate(chosen))
     theta = jax.tree.map(lambda leaf: np.asarray(leaf)[member], drawn.theta)
-    return Truths(drawn.graphs[member], theta, jax.random.split(key_rows, outcomes)), member
+    return Truths(drawn.graphs[member], theta, jax.random.split(key_rows, len(member))), member

@@ -48,6 +48,8 @@ STARTS = ("dibs", "ges", "empty", "random", "additive")
 
 DIBS_SHARE = 0.25
 """Of the steps that DiBS takes on its own: its particles are starting points here, not the result."""
+WITHOUT_EFFECT = ("sampler", "moves", "parameter_steps", "draw_parameters")
+"""Options of DiBS that do not say where its particles are, or not as starting points of chains."""
 START_TIME = 0.25
 """Of a time limit, for finding where to start the chains."""
 EXACT_UP_TO = 14
@@ -331,6 +333,7 @@ class Auto(Method):
         return limit if draws and not stops else None
 
     def plan(self, problem: Problem) -> str:
+        self._refuse_idle(problem)
         d = problem.data.nodes
         if self.is_exact(problem):
             drawn = d > EXACT_UP_TO
@@ -366,7 +369,17 @@ class Auto(Method):
             and problem.clock.left > exact_seconds(d) * len(prior.components(d))
         )
 
+    def _refuse_idle(self, problem: Problem) -> None:
+        """Raise an error for options of DiBS that change nothing where its graphs are starting points."""
+        for name in WITHOUT_EFFECT if problem.prior.components(problem.data.nodes) else ():
+            if name in self.dibs.changes() and not problem.unobserved:
+                raise InputError(
+                    f"{name} is an option of DiBS, which the method 'auto' does not run for its result: "
+                    "use method='dibs' (--method dibs), or leave it out"
+                )
+
     def run(self, problem: Problem) -> Posterior:
+        self._refuse_idle(problem)
         if self.is_exact(problem):
             with suppress(FewOrders):
                 return draws_of_exact(problem, self.draws)

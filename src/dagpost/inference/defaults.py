@@ -151,8 +151,8 @@ def assume(
 def _model_for(data: Dataset, noise: float | None, method: str | None) -> str:
     """Return the model for the kinds of columns that a table has.
 
-    Numbers, and categories, have a model without latent columns where the copula cannot go: with interventions, time
-    slices, known noise or a method other than "auto".
+    Numbers, and categories, have a model without latent columns where the copula cannot go: with interventions,
+    conditions, time slices, known noise or a method other than "auto".
     """
     binary = binary_columns(data)
     levels = [len(own) or 2 * (name in binary) for name, own in zip(data.names, data.levels)]
@@ -177,6 +177,8 @@ def _barred(data: Dataset, noise: float | None, method: str | None) -> str | Non
         return "lags"
     if data.intervened.any():
         return "interventions"
+    if data.conditions is not None:
+        return "conditions"
     if noise is not None:
         return "known noise"
     return None if method in (None, "auto") else f"the method {method!r}"

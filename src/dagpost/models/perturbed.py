@@ -85,7 +85,7 @@ class Perturbed(Model):
     soft: ClassVar[bool] = False
 
     def __post_init__(self):
-        if not isinstance(self.base, CLOSED_FORMS):
+        if not isinstance(self.base, CLOSED_FORMS) or self.base.latent:
             names = ", ".join(repr(kind.name) for kind in CLOSED_FORMS)
             raise InputError(
                 f"the model {self.base.name!r} takes no conditions: use {names}, or leave `conditions` out"

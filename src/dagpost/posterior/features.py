@@ -35,7 +35,7 @@ from dagpost.graphs import essential_graph
 from dagpost.graphs.acyclicity import descendants
 from dagpost.posterior.records import ChainDiagnostics, ExactDiagnostics
 from dagpost.posterior.sample import GraphSample, chain_of_draws, chunks_of, group_equal, weighted_share
-from dagpost.typing import Graph
+from dagpost.typing import Graph, Graphs
 
 FEWEST_DRAWS = 4
 """Shortest chain that an effective sample size can be estimated from."""
@@ -71,10 +71,10 @@ def chain_error(values: Float[np.ndarray, " n"], chain: Int[np.ndarray, " n"]) -
 
 
 class Expectation(NamedTuple):
-    """A posterior mean and its Monte Carlo standard error."""
+    """A posterior mean and its Monte Carlo standard error: numbers, or arrays for functions that return arrays."""
 
-    mean: float
-    error: float
+    mean: Any
+    error: Any
 
 
 class ParentSet(NamedTuple):
@@ -106,11 +106,23 @@ def path_probability(post: GraphSample, nodes: tuple[str | int, ...]) -> float:
     return float(post.weights @ there)
 
 
+def values_of(feature: Callable[[Graph], Any], graphs: Graphs) -> Float[np.ndarray, "n ..."]:
+    """Return a number, or an array of one shape, for each graph."""
+    found = [np.asarray(feature(graph), dtype=float) for graph in graphs]
+    if len(shapes := {one.shape for one in found}) > 1:
+        raise InputError(f"the function returns arrays of different shapes, {' and '.join(map(str, sorted(shapes)))}")
+    return np.stack(found)
+
+
 def expectation(post: GraphSample, feature: Callable[[Graph], Any]) -> Expectation:
-    """`sum_m w_m f(G_m)`, and its Monte Carlo standard error."""
+    """`sum_m w_m f(G_m)`, and its Monte Carlo standard error; entry by entry where f returns arrays."""
     used = np.flatnonzero(post.weights > 0)
-    values = np.array([float(feature(graph)) for graph in post.graphs[used]])
-    return weighted_mean(values, post.weights[used], chain_of_draws(post), post.is_exhaustive)
+    weights, chain = post.weights[used], chain_of_draws(post)
+    values = values_of(feature, post.graphs[used])
+    if values.ndim == 1:
+        return weighted_mean(values, weights, chain, post.is_exhaustive)
+    columns = [weighted_mean(column, weights, chain, post.is_exhaustive) for column in values.reshape(len(used), -1).T]
+    return Expectation(*(np.array(part).reshape(values.shape[1:]) for part in zip(*columns)))
 
 
 def weighted_mean(

@@ -101,7 +101,7 @@ class Posterior(GraphSample):
         return [WeightedGraph(*found) for found in features.equivalence_classes(self, top)]
 
     def expectation(self, feature: Callable[[Graph], Any]) -> Expectation:
-        """Posterior mean of any function of the graph, and its Monte Carlo standard error.
+        """Posterior mean of any function of the graph, a number or an array, and its Monte Carlo standard error.
 
         Draws of a chain count by the effective sample size of this function, others as independent.
 

@@ -139,6 +139,15 @@ class GraphSample:
             return ((),) * self.nodes if self.data is None else self.data.levels
         return tuple(tuple(levels) for levels in recorded)
 
+    def latent_expectation(
+        self, feature: Callable[..., Any], *, parameters: bool = False, samples: int = 1000, seed: int = 0
+    ) -> Any:
+        """Raise an error: only what DiBS returns has latent particles (`dp.dibs.DibsPosterior`), until it is saved."""
+        raise InputError(
+            "latent_expectation needs the latent particles of DiBS, which only dp.fit(..., method='dibs') returns and "
+            "files do not hold: call expectation, or ask before saving"
+        )
+
     def weighted(self, kind: Literal["uniform", "posterior"]) -> Self:
         """The same graphs, weighted alike ("uniform", DiBS) or by their posterior ("posterior", DiBS+).
 

@@ -8,7 +8,7 @@
 * `page` puts tables and numbers into docs/results.md.
 """
 
-from dagpost.studies.collect import collect, unpack
+from dagpost.studies.collect import collect, finished_keys, unpack
 from dagpost.studies.experiments import STUDIES, study_by_name
 from dagpost.studies.page import update_page
 from dagpost.studies.runner import (
@@ -34,6 +34,7 @@ __all__ = [
     "Task",
     "cluster",
     "collect",
+    "finished_keys",
     "known_extras",
     "processes",
     "run",

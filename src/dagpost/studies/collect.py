@@ -130,6 +130,27 @@ def unpack(path: str | os.PathLike[str]) -> int:
     return len(results)
 
 
+def finished_keys(path: str | os.PathLike[str], tasks: Iterable[Task]) -> set[str]:
+    """Return the keys of the tasks that are finished, in result files or in tables of a clone; writes nothing.
+
+    Parameters
+    ----------
+    path
+        Folder of results.
+    tasks
+        Tasks to look for.
+
+    Returns
+    -------
+    set of str
+        Their keys.
+    """
+    folder = Path(path)
+    if (folder / TASKS).exists():
+        return Store(folder).finished(tasks)
+    return {task.key for task in tasks} & {task.key for task in _read_all_finished(folder)}
+
+
 def _read_all_finished(folder: Path) -> dict[Task, dict[str, Any]]:
     """Return the finished tasks of all studies in a folder of results."""
     return {task: result for s in STUDIES.values() for task, result in read_finished(folder / s.name, s)}

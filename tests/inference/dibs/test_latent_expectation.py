@@ -129,7 +129,14 @@ def test_what_is_missing_is_named(tmp_path):
     post = fit()
     with pytest.raises(InputError, match="integrated out"):
         post.latent_expectation(lambda g, t: 0.0, parameters=True)
+    for other in (dp.exact(SIM.train, "bge"), dp.load(post.save(tmp_path / "saved.nc"))):
+        with pytest.raises(InputError, match=r"only dp.fit\(..., method='dibs'\) returns"):
+            other.latent_expectation(lambda g: g)
     assert isinstance(post.weighted("posterior"), dp.dibs.DibsPosterior)
+    with pytest.raises(InputError, match="weighted by their posterior"):
+        post.weighted("posterior").latent_expectation(lambda g: g)
+    one, two = (p.latent_expectation(lambda g: g, samples=10).mean for p in (post, post.weighted("uniform")))
+    np.testing.assert_array_equal(one, two)
     loaded = dp.load(post.save(tmp_path / "post.nc"))
     assert not hasattr(loaded, "latent")
     np.testing.assert_array_equal(loaded.graphs, post.graphs)

@@ -244,6 +244,8 @@ OPTIONS = {
         {"method": "dibs", "sampler": "nuts"},
         "sampler='nuts': choose 'svgd', 'sgld' or 'hmc'",
     ),
+    "sampler of auto": (["--sampler", "sgld"], {"sampler": "sgld"}, r"method='dibs' \(--method dibs\)"),
+    "moves of auto": (["--set", "moves=5"], {"moves": 5}, r"method='dibs' \(--method dibs\)"),
     "method": (["--method", "exat"], {"method": "exat"}, "did you mean 'exact'"),
     "alpha_w": (
         ["--model", "bge", "--set", "model.alpha_w=4"],
@@ -261,6 +263,12 @@ OPTIONS = {
     ),
     "not for this method": (["--method", "mc3", "--precision", 0.1], {"method": "mc3", "precision": 0.1}, "precision"),
 }
+
+
+def test_a_wrong_sampler_is_told_before_the_table_is_read(dagpost, tmp_path):
+    (tmp_path / "bad.csv").write_text("a,a\n1,x\n")
+    ended = dagpost("fit", tmp_path / "bad.csv", "--method", "dibs", "--sampler", "nuts")
+    assert ended.code == 2 and "choose 'svgd', 'sgld' or 'hmc'" in ended.err
 
 
 @pytest.mark.parametrize("case", OPTIONS)

@@ -54,6 +54,18 @@ def test_a_saved_ranking_is_a_section_of_the_report(run, tmp_path):
     assert 'id="next"' in page and 'href="#next"' in page and sentence in page
 
 
+def test_a_ranking_is_told_and_goes_with_its_run(run, table, tmp_path):
+    folder = tmp_path / "run"
+    assert "next experiment" not in run("show", "run").out
+    assert run("next", "run", *QUICK, "--save").code == 0 and run("report", "run").code == 0
+    line = f"next experiment (next.json): {json.loads((folder / 'next.json').read_text())['sentence']}"
+    assert line in run("show", "run").out and line in (folder / "report.txt").read_text()
+    ended = run("exact", table, "--overwrite")
+    assert ended.code == 0 and "made of the run before: report.html" in ended.err
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"posterior.nc", "edges.csv", "summary.json", "summary.txt"}
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"data_hash": "other", "experiments": [{}]}', '{"experiments": 3}'])
 def test_a_damaged_ranking_is_left_out_of_the_report(tmp_path, capsys, text):
     assert saved_ranking(tmp_path, "own") is None and capsys.readouterr().err == ""
@@ -69,6 +81,7 @@ def test_a_damaged_ranking_is_left_out_of_the_report(tmp_path, capsys, text):
         (["--candidate", "a", "--pairs"], "exclude each other"),
         (["--value", "a"], "write NAME=VALUE"),
         (["--value", "a=high"], "give a number"),
+        (["--candidate", "a", "--value", "b=5"], "no candidate sets 'b'"),
         (["--about", "a", "a"], "give two nodes"),
         (["--rows", "0"], "rows=0"),
         (["--interventions", "x.csv"], "--data"),

@@ -43,6 +43,12 @@ def test_run_collect_and_run_again(dagpost, tmp_path, monkeypatch):
     assert dagpost(*SMALL, "--collect").code == 0
 
 
+def test_a_list_writes_nothing(dagpost, tmp_path):
+    listed = json.loads(dagpost("study", "bge-20", "--smoke", "--seeds", 1, "--list", "--json").out)
+    assert [t["index"] for t in listed] == list(range(12)) and not any(t["finished"] for t in listed)
+    assert not (tmp_path / "results").exists()
+
+
 @pytest.mark.slow
 def test_one_task_by_index_then_the_table(dagpost, tmp_path):
     listed = json.loads(dagpost("study", "bge-20", "--smoke", "--seeds", 1, "--list", "--json").out)

@@ -18,8 +18,8 @@ one weight per family instead of one per graph (`estimators.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +69,11 @@ class DibsPosterior(Posterior):
 
     latent: Latent | None = None
 
+    def weighted(self, kind: Literal["uniform", "posterior"]) -> Self:
+        """As `Posterior.weighted`; particles have no posterior weights, and go where graphs get some."""
+        out = super().weighted(kind)
+        return out if out is self or kind == "uniform" else replace(out, latent=None)
+
     def latent_expectation(
         self, feature: Callable[..., Any], *, parameters: bool = False, samples: int = 1000, seed: int = 0
     ) -> Expectation:
@@ -105,7 +110,10 @@ class DibsPosterior(Posterior):
         whole_number("samples", samples, least=1)
         latent, data = self.latent, self.data
         if latent is None:
-            raise InputError("this posterior has no particles: ask for the expectation before it is saved")
+            raise InputError(
+                "these graphs are weighted by their posterior, and the particles are not: ask the posterior that "
+                "dp.fit(method='dibs') returned, or call expectation"
+            )
         if data is None:
             raise InputError("the expectation is weighted by the data: give them back with post.with_data(data)")
         has_theta = bool(jax.tree.leaves(latent.theta))

@@ -23,6 +23,7 @@ from dagpost.inference.exact.orders import Orders, draw_orders, graphs_of
 from dagpost.inference.exact.sampling import draw_graphs, most_probable_graph
 from dagpost.models import Model
 from dagpost.posterior import Expectation, ParentSet, Posterior
+from dagpost.posterior.features import values_of
 from dagpost.posterior.records import ExactDiagnostics, RunRecord, Verdict
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs
@@ -180,7 +181,7 @@ class ExactPosterior(Posterior):
         Parameters
         ----------
         feature
-            Function of an adjacency matrix that returns a number or a truth value.
+            Function of an adjacency matrix that returns a number, a truth value or an array of these.
 
         Returns
         -------
@@ -232,13 +233,13 @@ class ExactPosterior(Posterior):
 
     def feature_probability(
         self, feature: Callable[[Graph], Any], draws: int = 10_000, seed: int = 0
-    ) -> tuple[float, float]:
+    ) -> tuple[Any, Any]:
         """Return the posterior mean of a function of the graph, and its standard error.
 
         Parameters
         ----------
         feature
-            Function of an adjacency matrix that returns a number or a truth value.
+            Function of an adjacency matrix that returns a number, a truth value or an array of these.
         draws, seed
             Number and seed of the draws, used if the DAGs are not all enumerated.
 
@@ -249,10 +250,12 @@ class ExactPosterior(Posterior):
         """
         if isinstance(self._source, Listing):
             graphs, log_probability = self._source
-            values = np.array([float(feature(g)) for g in graphs])
-            return float(values @ np.exp(log_probability)), 0.0
-        values = np.array([float(feature(g)) for g in self.sample(draws, seed)])
-        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
+            mean = np.tensordot(np.exp(log_probability), values_of(feature, graphs), axes=1)
+            error = np.zeros_like(mean)
+        else:
+            values = values_of(feature, self.sample(draws, seed))
+            mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(draws)
+        return (mean, error) if np.ndim(mean) else (float(mean), float(error))
 
 
 def posterior_of_sums(

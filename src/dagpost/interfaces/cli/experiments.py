@@ -12,6 +12,7 @@ from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.options import prepare
 from dagpost.interfaces.cli.output import (
     NEXT,
+    NEXT_FIGURE,
     POSTERIOR,
     as_json,
     emit,
@@ -32,7 +33,6 @@ NEXT_EXAMPLES = """Examples:
   dagpost next run --pairs --budget 3 --save         three experiments on pairs; kept for `dagpost report`
 """
 
-FIGURE = "next.png"
 SEPARATOR = ";"
 """Separates nodes that are set at once."""
 
@@ -67,7 +67,8 @@ def next_experiment(
     interventions: o.Interventions = None,
     seed: o.Seed = 0,
     save: Annotated[
-        bool, typer.Option("--save", help=f"Also write {NEXT} and {FIGURE} into the folder; the report shows them.")
+        bool,
+        typer.Option("--save", help=f"Also write {NEXT} and {NEXT_FIGURE} into the folder; the report shows them."),
     ] = False,
     overwrite: o.Overwrite = False,
     quiet: o.Quiet = False,
@@ -129,11 +130,11 @@ def _save(run: str, found: Any, text: str, overwrite: bool, quiet: bool) -> None
     from dagpost.plot.canvas import has_matplotlib
 
     written = [NEXT]
-    with output_folder(run, (NEXT, FIGURE), overwrite) as folder:
+    with output_folder(run, (NEXT, NEXT_FIGURE), overwrite) as folder:
         if has_matplotlib():
             out = io.BytesIO()
             plot.experiments(found).figure.savefig(out, format="png", dpi=110)  # type: ignore[union-attr]
-            write(folder / FIGURE, out.getvalue())
-            written.append(FIGURE)
+            write(folder / NEXT_FIGURE, out.getvalue())
+            written.append(NEXT_FIGURE)
         write(folder / NEXT, text)
     say(f"written to {printable(run)}: {', '.join(written)}", quiet)

@@ -26,6 +26,7 @@ from dagpost.interfaces.cli.output import (
     assumptions_text,
     emit,
     output_folder,
+    remove_derived,
     save,
     say,
     summarise,
@@ -103,9 +104,12 @@ def run_fit(options: FitOptions) -> None:
     from dagpost.data.missing import missing_problems
     from dagpost.data.values import raise_problems
     from dagpost.inference.defaults import assume
+    from dagpost.inference.dibs.samplers import as_chain
     from dagpost.inference.fit import METHODS, fit
     from dagpost.inference.history import History
 
+    arguments = {k: v for k, v in options.fit_arguments.items() if v is not None} | settings["method"]
+    as_chain(arguments.get("sampler", "svgd"))  # a wrong name is told before a large table is read
     method = METHODS.get(options.method or "auto")
     draws_cells = method is None or method.kind.takes_missing
     data = options.reading.read(options.table, options.quiet, "keep" if draws_cells else None)
@@ -120,7 +124,6 @@ def run_fit(options: FitOptions) -> None:
         model_settings=settings["model"],
         prior_settings=settings["prior"],
     )
-    arguments = {k: v for k, v in options.fit_arguments.items() if v is not None} | settings["method"]
     if options.quiet:
         arguments["progress"] = False
     files = (*RESULTS, PAGE) if options.report else RESULTS
@@ -158,6 +161,8 @@ def run_fit(options: FitOptions) -> None:
         if len(history):
             summary["evolution"] = history.summary(post.names)
         text = summary_text(summary)
+        if removed := remove_derived(folder):
+            say(f"removed, as made of the run before: {', '.join(removed)}", options.quiet)
         written = save(post, folder, summary, text)
         unfinished = is_unfinished(post) and (folder / CHECKPOINT).exists()
         if not unfinished:

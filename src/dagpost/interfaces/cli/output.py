@@ -111,7 +111,10 @@ def plain_warnings() -> Iterator[None]:
 
 POSTERIOR, EDGES, SUMMARY, TEXT = "posterior.nc", "edges.csv", "summary.json", "summary.txt"
 RESULTS = (POSTERIOR, EDGES, SUMMARY, TEXT)
-PAGE, NEXT = "report.html", "next.json"
+PAGE, REPORT_TEXT, REPORT_FIGURE = "report.html", "report.txt", "report.png"
+NEXT, NEXT_FIGURE = "next.json", "next.png"
+DERIVED = (PAGE, REPORT_TEXT, REPORT_FIGURE, NEXT, NEXT_FIGURE)
+"""Files that `dagpost report` and `dagpost next` make of a run."""
 LOCK = ".dagpost.lock"
 CHECKPOINT = "checkpoint"
 """Folder inside the output folder that holds the state of a stopped run."""
@@ -193,6 +196,17 @@ def save(post: Posterior, folder: Path, summary: dict[str, Any], text: str) -> l
     write(folder / TEXT, text)
     write(folder / SUMMARY, as_json(summary))
     return list(RESULTS)
+
+
+def remove_derived(folder: Path) -> list[str]:
+    """Remove what was made of the run that a folder held before; return the names of these files."""
+    removed = [name for name in DERIVED if (folder / name).exists()]
+    for name in removed:
+        try:
+            (folder / name).unlink()
+        except OSError as error:
+            raise InputError(f"{_shown(folder / name)}: cannot be removed ({error.strerror}): remove it") from None
+    return removed
 
 
 def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:

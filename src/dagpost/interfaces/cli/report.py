@@ -13,8 +13,11 @@ from dagpost.errors import InputError, printable, whole_number
 from dagpost.interfaces.cli import options as o
 from dagpost.interfaces.cli.options import prepare
 from dagpost.interfaces.cli.output import (
+    NEXT,
     PAGE,
     POSTERIOR,
+    REPORT_FIGURE,
+    REPORT_TEXT,
     as_json,
     emit,
     output_folder,
@@ -35,8 +38,6 @@ REPORT_EXAMPLES = """Examples:
   dagpost report run
   dagpost report run --data cells.csv --overwrite    with causal effects, whatever the model
 """
-
-TEXT, FIGURE = "report.txt", "report.png"
 
 
 def report(
@@ -60,26 +61,26 @@ def report(
     prepare()
     from dagpost.report import has_matplotlib, html_report, png_report, text_report
 
-    with output_folder(run, (PAGE, TEXT, FIGURE), overwrite) as folder:
+    with output_folder(run, (PAGE, REPORT_TEXT, REPORT_FIGURE), overwrite) as folder:
         post = read_posterior(run, summary)
         if post is not None and data is not None:
             post = post.with_data(data, interventions)
         elif post is not None:
             post = with_its_table(post, summary)
-        written = []
+        written, ranking = [], None
         if post is not None:
             ranking = saved_ranking(folder, post.record.provenance.data_hash)
             write(folder / PAGE, html_report(post, {**summary, "next": ranking}))
             written.append(PAGE)
         else:
             say(f"no {PAGE}: {POSTERIOR} is missing; `dagpost fit` writes it")
-        write(folder / TEXT, text_report(summary))
-        written.append(TEXT)
+        write(folder / REPORT_TEXT, "\n".join([text_report(summary).rstrip("\n"), *ranking_lines(ranking)]) + "\n")
+        written.append(REPORT_TEXT)
         if has_matplotlib():
-            write(folder / FIGURE, png_report(summary, post))
-            written.append(FIGURE)
+            write(folder / REPORT_FIGURE, png_report(summary, post))
+            written.append(REPORT_FIGURE)
         else:
-            say(f"no {FIGURE}: matplotlib is not installed: pip install 'dagpost[report]'")
+            say(f"no {REPORT_FIGURE}: matplotlib is not installed: pip install 'dagpost[report]'")
     say(f"written to {printable(folder)}: {', '.join(written)}", quiet)
 
 
@@ -116,7 +117,13 @@ def show(
     summary = read_summary(run)
     pairs = [p for p in summary.get("pairs") or pairs_of(summary["edges"]) if p["adjacent"] >= min_probability]
     text = pair_table(pairs[:top], len(pairs), summary)
-    emit(as_json(pairs[:top]) if json else "\n".join([text, *target_lines(summary)]))
+    own = saved_ranking(Path(run), summary.get("info", {}).get("data_hash")) if not json else None
+    emit(as_json(pairs[:top]) if json else "\n".join([text, *target_lines(summary), *ranking_lines(own)]))
+
+
+def ranking_lines(ranking: dict[str, Any] | None) -> list[str]:
+    """Return a line with the sentence of a saved ranking of experiments; none without one."""
+    return [] if ranking is None else [f"next experiment ({NEXT}): {printable(ranking['sentence'])}"]
 
 
 def pairs_of(edges: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -93,7 +93,7 @@ def study(
     if smoke:
         compile_quickly()
     prepare(accelerator)
-    store = _store(out, quiet)
+    store = None if list_ else _store(out, quiet)
     records, failed = [], []
     for one in selected:
         scale = studies.Scale(one.seeds if seeds is None else seeds, smoke, studies.known_extras(include or ()))
@@ -101,8 +101,8 @@ def study(
         chosen = studies.select_tasks(tasks, only or ())
         if task is not None:
             chosen = [t for t in studies.tasks_by_index(tasks, task) if t in chosen]
-        if list_:
-            _print_list(tasks, set(chosen), store, json)
+        if store is None:
+            _print_list(tasks, set(chosen), studies.finished_keys(out, tasks), json)
             return
         if not collect:
             execute = _executor(
@@ -161,9 +161,8 @@ def _report_collected(study: Study, collected: Collected, quiet: bool) -> dict[s
     }  # fmt: skip
 
 
-def _print_list(tasks: list[Task], chosen: set[Task], store: Store, json: bool) -> None:
+def _print_list(tasks: list[Task], chosen: set[Task], done: set[str], json: bool) -> None:
     """Print the chosen tasks with their indices among all tasks, and whether they are finished."""
-    done = store.finished(tasks)
     listed = [(k, one) for k, one in enumerate(tasks) if one in chosen]
     if json:
         emit(as_json([{"index": k, "finished": one.key in done, **one.labels} for k, one in listed]))
