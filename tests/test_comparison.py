@@ -179,6 +179,7 @@ def test_every_fold_has_its_share_of_a_condition():
         assert set(np.bincount(data.conditions.of_row[unseen] + 1)) <= {2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bge", "additive"])
 def test_conditions_are_summed_out_of_evidence_and_densities(model):
     frame = table(12, d=2) * [100, 1, 1]

@@ -243,7 +243,8 @@ def rare():
     return dp.exact(Dataset(x[:, [0, 2, 1]], names=("a", "b", "c")), model="bge", prior="uniform")
 
 
-@pytest.mark.parametrize("rows", [5, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [5, 40])
 def test_gains_about_a_rare_path_average_to_the_long_run(rare, rows):
     def gains(outcomes, seeds):
         options = {"about": ("a", "b"), "values": {"a": 3.0}, "rows": rows, "draws": 300, "outcomes": outcomes}
@@ -298,6 +299,7 @@ def test_no_gain_above_the_entropy_is_told():
     assert "between 0 and all (the estimate, 0.167, is above that by chance) of 0.0779 nats" in told and "±" not in told
 
 
+@pytest.mark.slow
 def test_few_draws_are_told(numbers, rare):
     few = dp.Posterior(numbers.graphs[:5], np.zeros(5), numbers.names, numbers.model, numbers.prior, data=numbers.data)
     assert "few draws, 5 in effect" in dp.next_experiment(few, outcomes=10).sentence

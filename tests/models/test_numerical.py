@@ -153,6 +153,7 @@ def test_estimates_beyond_the_largest_effort_are_averaged():
     assert at_once.estimate(0, rows(1), MOST) == found
 
 
+@pytest.mark.slow
 def test_an_estimate_depends_on_family_and_seed_alone(small):
     model = dp.MlpGaussian()
     stats = model.summarise(small)

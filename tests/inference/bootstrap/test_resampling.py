@@ -37,7 +37,8 @@ def test_ges_agrees_with_another_implementation():
     assert (ours == (theirs != 0)).mean() >= 0.9  # penalties differ by half an observation; classes nearly agree
 
 
-@pytest.mark.parametrize("method", [pytest.param("bootstrap-pc", marks=pytest.mark.slow), "bootstrap-ges"])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["bootstrap-pc", "bootstrap-ges"])
 def test_graphs_are_unique_and_weighted_by_the_posterior(method):
     post = dp.fit(SIM.train, "bge", method=method, particles=6, seed=3)
     model = dp.BGe()
@@ -60,6 +61,7 @@ def test_linear_models_get_maximum_likelihood_parameters():
     assert unknown.log_variance.shape == (5,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bootstrap-pc", "bootstrap-ges"])
 def test_a_seed_fixes_the_result(method):
     one, two = (dp.fit(SIM.train, "bge", method=method, particles=4, seed=2) for _ in range(2))
