@@ -86,6 +86,7 @@ def test_interventions_and_repeated_rows():
     assert abs(one - whole) > 1
 
 
+@pytest.mark.slow
 def test_exact_posterior_is_the_sum_over_all_dags():
     data, model = DATA.columns(["x0", "x1", "x3", "x4"]), MODELS["bdeu"]
     graphs = all_dags(4)

@@ -181,6 +181,7 @@ def test_two_columns_against_rejection():
         assert statistic(mine).mean() == pytest.approx(statistic(tables).mean(), abs=0.06)
 
 
+@pytest.mark.slow
 def test_latent_tables_keep_the_ranks_and_parameters_are_on_the_standard_scale():
     rng = np.random.default_rng(5)
     values = np.column_stack([rng.integers(0, 2, 60), rng.poisson(2, 60), rng.normal(size=60)]).astype(float)
