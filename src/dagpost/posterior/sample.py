@@ -179,6 +179,10 @@ class GraphSample:
             return self
         if self.log_joint is None:
             raise InputError("this posterior does not know the log density of its graphs: weigh it uniformly")
+        return self._by_posterior()
+
+    def _by_posterior(self) -> Self:
+        """Return the graphs, equal ones merged, weighted by their posterior."""
         merged = self.merged()
         assert merged.log_joint is not None
         record = merged.record.with_sampling(chain_lengths=None)

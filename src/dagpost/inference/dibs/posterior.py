@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -69,10 +69,9 @@ class DibsPosterior(Posterior):
 
     latent: Latent | None = None
 
-    def weighted(self, kind: Literal["uniform", "posterior"]) -> Self:
-        """As `Posterior.weighted`; particles have no posterior weights, and go where graphs get some."""
-        out = super().weighted(kind)
-        return out if out is self or kind == "uniform" else replace(out, latent=None)
+    def _by_posterior(self) -> Self:
+        """Return the graphs weighted by their posterior, without the particles, which have no such weights."""
+        return replace(super()._by_posterior(), latent=None)
 
     def latent_expectation(
         self, feature: Callable[..., Any], *, parameters: bool = False, samples: int = 1000, seed: int = 0
