@@ -30,7 +30,7 @@ def test_exact_posterior_is_calibrated(model, prior):
 @pytest.mark.parametrize(
     "model",
     [
-        pytest.param(dp.BDeu(4.0, simulated_levels=3), id="bdeu"),
+        pytest.param(dp.BDeu(4.0, simulated_levels=3), id="bdeu", marks=pytest.mark.long),
         pytest.param(dp.BDeu(variant="k2"), id="k2", marks=pytest.mark.long),
     ],
 )
