@@ -87,29 +87,27 @@ def as_dataset(
     kinds = read_kinds(kinds) if isinstance(kinds, str | os.PathLike) else kinds
     own = [*keep, *(str(name) for name in roles if isinstance(name, str | os.PathLike))]
     own += map(str, kinds if isinstance(kinds, Mapping) else ())
-    if not isinstance(data, str | os.PathLike):
+    is_file = isinstance(data, str | os.PathLike)
+    if is_file:
+        table = read_frame(data, text_format, keep=own)
+    else:
         for option in text_format.given:
             raise InputError(f"{option} is an option for files: leave it out for data in memory")
-        notes, left_out = (), ()
+        table = Table(data)
         if isinstance(data, pd.DataFrame) and names is None:
-            table = without_labels(Table(data), keep=own)
+            table = without_labels(table, keep=own)
             interventions = _of_kept_columns(interventions, data, table)
-            data, notes, left_out = table
-        out = in_slices(
-            data, lags, series, missing,
-            lambda rows, how: _convert(
-                rows, names, interventions, drop, how, kinds, notes, left_out, conditions, missing_values
-            ),
-        )  # fmt: skip
-        return with_warnings(out, own) if isinstance(data, pd.DataFrame) else out
-    table = read_frame(data, text_format, keep=own)
 
-    def convert(rows: pd.DataFrame, how: str | None) -> Dataset:
+    def convert(rows: Any, how: str | None) -> Dataset:
         return _convert(
             rows, names, interventions, drop, how, kinds, table.notes, table.left_out, conditions, missing_values
         )
 
-    return with_warnings(with_file_name(data, lambda: in_slices(table.frame, lags, series, missing, convert)), own)
+    def converted() -> Dataset:
+        return in_slices(table.frame, lags, series, missing, convert)
+
+    out = with_file_name(data, converted) if is_file else converted()
+    return with_warnings(out, own) if is_file or isinstance(data, pd.DataFrame) else out
 
 
 def _of_kept_columns(interventions: Any, frame: pd.DataFrame, table: Table) -> Any:
