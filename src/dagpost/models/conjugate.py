@@ -72,31 +72,48 @@ def columns_of(table, parents, p, columns):
     return p * width
 
 
-@njit
+@njit(error_model="numpy")
 def factorise(matrix, j, parents, p, floor, lower):
-    """Return `log|K_PP|` and the Schur complement of j, by the Cholesky factor of K over (parents, j)."""
+    """Return `log|K_PP|` and the Schur complement of j, by the Cholesky factor of K over (parents, j); `lower` has the
+    reciprocals of its diagonal."""
     log_determinant = 0.0
+    product = 1.0  # of pivots, so that few logarithms are computed
     schur = 0.0
     for a in range(p + 1):
         row = parents[a] if a < p else j
+        pivot = matrix[row, row]
         for b in range(a):
             total = matrix[row, parents[b]]
             for c in range(b):
                 total -= lower[a, c] * lower[b, c]
-            lower[a, b] = total / lower[b, b]
-        pivot = matrix[row, row]
-        for c in range(a):
-            pivot -= lower[a, c] * lower[a, c]
+            total *= lower[b, b]
+            lower[a, b] = total
+            pivot -= total * total
         pivot = max(pivot, floor)
         if a < p:
-            log_determinant += np.log(pivot)
-            lower[a, a] = np.sqrt(pivot)
+            lower[a, a] = 1.0 / np.sqrt(pivot)
+            product *= pivot
+            if not 1e-100 < product < 1e100:
+                log_determinant += np.log(product)
+                product = 1.0
         else:
             schur = pivot
-    return log_determinant, schur
+    return log_determinant + np.log(product), schur
 
 
-@njit
+@njit(error_model="numpy")
+def log_product_of_diagonal(matrix, columns, c):
+    """Return the log determinant of a diagonal matrix over the first c columns."""
+    out, product = 0.0, 1.0
+    for a in range(c):
+        product *= matrix[columns[a], columns[a]]
+        if not 1e-100 < product < 1e100:
+            out += np.log(product)
+            product = 1.0
+    return out + np.log(product)
+
+
+@njit(inline="always")
 def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur):
     """Return the log evidence by the formula at the top of this file, from the determinants and Schur complements."""
     return (
@@ -109,20 +126,18 @@ def evidence_formula(table, g, p, log_determinant, schur, prior_determinant, pri
     )
 
 
-@njit
+@njit(inline="always")
 def evidence_with(table, j, parents, p, columns, lower):
     """Return the log evidence of one family; `columns` and `lower`, for the Cholesky factor, are scratch."""
     return evidence_of_rows(table, table.group[j], j, parents, p, columns, lower)
 
 
-@njit
+@njit(inline="always")
 def evidence_of_rows(table, rows, j, parents, p, columns, lower):
     """Return the log evidence of one family in this group of rows."""
     c = columns_of(table, parents, p, columns)
     if table.diagonal_prior:
-        prior_determinant = 0.0
-        for a in range(c):
-            prior_determinant += np.log(table.prior_matrix[columns[a], columns[a]])
+        prior_determinant = log_product_of_diagonal(table.prior_matrix, columns, c)
         prior_schur = table.prior_matrix[j, j]
     else:
         prior_determinant, prior_schur = factorise(table.prior_matrix, j, columns, c, table.floor, lower)
@@ -221,8 +236,8 @@ def _coefficients(table, graph, normals, centre, noise, schur):
             for c in range(a + 1, p):
                 total_centre -= lower[c, a] * centre[parents[c], j]
                 total_noise -= lower[c, a] * noise[parents[c], j]
-            centre[parents[a], j] = total_centre / lower[a, a]
-            noise[parents[a], j] = total_noise / lower[a, a]
+            centre[parents[a], j] = total_centre * lower[a, a]
+            noise[parents[a], j] = total_noise * lower[a, a]
 
 
 def coefficients(table: ConjugateTable, graph: Graph, rng: np.random.Generator) -> Coefficients:

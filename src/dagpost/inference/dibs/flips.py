@@ -53,7 +53,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
             total = matrix[parents[a], i]
             for c in range(a):
                 total -= lower[a, c] * solved[i, c]
-            solved[i, a] = total / lower[a, a]
+            solved[i, a] = total * lower[a, a]
     here = evidence_formula(table, g, p, log_determinant, schur, prior_determinant, prior_schur)
     for i in range(d):
         if i == j:
@@ -78,7 +78,7 @@ def _family_flips(table, j, inside, parents, p, lower, solved, inverse, on, off)
                 total = 1.0 if a == b else 0.0
                 for c in range(b, a):
                     total -= lower[a, c] * inverse[c, b]
-                inverse[a, b] = total / lower[a, a]
+                inverse[a, b] = total * lower[a, a]
         for b in range(p):
             diagonal = 0.0
             coefficient = 0.0

@@ -40,7 +40,7 @@ DRAWS = (50, 2000)
 def _add_conditionals(parents, ancestors, scorer, cache, sums):
     """Add the conditional probabilities of every edge given one DAG to `sums` (d, d)."""
     d, words = parents.shape
-    dag = Structure(parents, ancestors, np.zeros((2, d), np.int64))
+    dag = Structure(parents, ancestors, np.zeros(parents.shape[1], np.uint64))
     wanted, family = np.zeros(1 + words, np.uint64), np.zeros(words, np.uint64)
     scratch = scoring_scratch(scorer)
     here = np.zeros((d, 2))

@@ -145,7 +145,7 @@ def _record(ensemble, scorer, here, thin, trace, kept):
 
 
 @njit(_nrt=False)  # pyright: ignore[reportCallIssue]
-def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room, swapping):
+def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, stale, swapping):
     """Run until `rounds` rounds are done; return False if a family has to be scored by Python first. If `stop` is set,
     return between levels, in an incomplete round.
 
@@ -158,7 +158,7 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, sc
             if stop[0]:
                 return True
             k = clock[1]
-            dag = Structure(ensemble.parents[k], ensemble.ancestors[k], room)
+            dag = Structure(ensemble.parents[k], ensemble.ancestors[k], stale)
             temper = temper_of(scorer, heats[k], ensemble.component[k])
             end = 0
             for kind in range(recipe.counts.shape[0]):
@@ -189,9 +189,9 @@ def _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, sc
 def _advance(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop):
     """Allocate scratch memory and call `_rounds`, without the GIL."""
     _, d, words = ensemble.parents.shape
-    scratch, room = scratch_for(ensemble.wanted, scorer, d, words), np.zeros((2, d), np.int64)
+    scratch, stale = scratch_for(ensemble.wanted, scorer, d, words), np.zeros(words, np.uint64)
     swapping = swap_scratch(d, words)
-    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, room, swapping)
+    return _rounds(ensemble, scorer, heats, recipe, rounds, thin, trace, kept, stop, scratch, stale, swapping)
 
 
 @njit

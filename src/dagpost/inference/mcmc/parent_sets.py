@@ -65,6 +65,7 @@ class Scratch(NamedTuple):
     largest: np.ndarray  # (4,) weight of each row
     cuts: np.ndarray  # (d + 1,) log weights of the positions of a node
     sums: np.ndarray  # (2, sets) of weights over supersets, for each direction
+    saved: np.ndarray  # (2, d, words) parents and ancestors before a move
 
 
 @njit
@@ -74,7 +75,7 @@ def scratch_for(wanted, scorer, d, words):
         wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
         np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), scoring_scratch(scorer),
         np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
-        np.zeros((2, 1 << BLOCK)),
+        np.zeros((2, 1 << BLOCK)), np.zeros((2, d, words), np.uint64),
     )  # fmt: skip
 
 

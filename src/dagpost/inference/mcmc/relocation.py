@@ -24,12 +24,12 @@ from dagpost.inference.mcmc.structure import (
     add_edge,
     clear,
     copy_row,
+    copy_rows,
     count,
     has,
     holds,
     insert,
-    remove_edge,
-    set_parents,
+    remove_edges,
 )
 
 
@@ -41,7 +41,7 @@ def relocation_move(dag, scores, scorer, cache, temper, rng, scratch):
     j = below(rng, d)
     by_ancestors = uniform(rng) < 0.5
     ties = next_word(rng)
-    parents, nothing, others = scratch.sets[5], scratch.sets[0], scratch.sets[6]
+    parents, others = scratch.sets[5], scratch.sets[6]
     copy_row(parents, dag.parents, j)
     clear(others)
     for c in range(d):
@@ -51,10 +51,10 @@ def relocation_move(dag, scores, scorer, cache, temper, rng, scratch):
     n = n_parents + count(others)
     if n == 0:
         return REJECTED
-    set_parents(dag, j, nothing)
-    for c in range(d):
-        if has(others, c):
-            remove_edge(dag, j, c)  # from here on the DAG is G0
+    before_parents, before_ancestors = scratch.saved[0], scratch.saved[1]
+    copy_rows(before_parents, dag.parents)
+    copy_rows(before_ancestors, dag.ancestors)
+    remove_edges(dag, j)  # from here on the DAG is G0
     row = scratch.allowed
     _sort(dag, parents, others, row, scratch.chosen, by_ancestors, ties)
     is_cut = True
@@ -62,13 +62,15 @@ def relocation_move(dag, scores, scorer, cache, temper, rng, scratch):
         is_cut = is_cut and has(parents, row[a]) == (a < n_parents)
     known = is_cut and _weigh(dag, scorer, cache, temper, j, row, n, scratch)
     if not known:
-        _place(dag, j, row, n, parents, others)
+        copy_rows(dag.parents, before_parents)
+        copy_rows(dag.ancestors, before_ancestors)
         if is_cut:
             rng[0] = before
         return MISSING if is_cut else REJECTED
     cut = _draw(scratch.cuts, n, rng)
     if cut == n_parents:
-        _place(dag, j, row, n, parents, others)
+        copy_rows(dag.parents, before_parents)
+        copy_rows(dag.ancestors, before_ancestors)
         return REJECTED
     clear(parents)
     clear(others)

@@ -25,7 +25,7 @@ import numpy as np
 from dagpost._util.compiled import njit
 from dagpost._util.numerics import log_add
 from dagpost.errors import InputError
-from dagpost.inference.mcmc.structure import copy_row, has, holds, members, pack_parents, words_for
+from dagpost.inference.mcmc.structure import ONE, copy_row, holds, lowest, members, pack_parents, words_for
 from dagpost.models import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, FamilyScratch, evidence_with, family_scratch, no_table
 from dagpost.models.counts import CountScratch, CountTable, count_evidence, count_scratch, no_counts
@@ -219,18 +219,20 @@ def _score_uncached(scorer, cache, j, words, wanted, scratch):
     parents = scratch.gaussian.parents
     p = counted = np.int64(0)
     prior = 0.0
-    for i in range(parents.shape[0]):
-        if has(words, i):
+    for w in range(words.shape[0]):
+        left = words[w]
+        while left:
+            i = 64 * w + lowest(left)
+            left &= left - ONE
             parents[p] = i
+            p += 1
             prior += scorer.by_edge[i, j]
             counted += not holds(scorer.uncounted, j, i)
-            p += 1
+        if scorer.required[j, w] & ~words[w]:
+            prior = -np.inf
     prior += scorer.by_count[j, counted]
     if p > scorer.most:
         prior = -np.inf
-    for w in range(words.shape[0]):
-        if scorer.required[j, w] & ~words[w]:
-            prior = -np.inf
     if prior == -np.inf:
         return store(cache, j, words, -np.inf, counted)
     if scorer.place.shape[0] > 0:

@@ -57,6 +57,14 @@ def copy_row(words, sets, row):
         words[w] = sets[row, w]
 
 
+@njit
+def copy_rows(sets, others):
+    """Copy all rows of `others` to `sets`."""
+    for row in range(sets.shape[0]):
+        for w in range(sets.shape[1]):
+            sets[row, w] = others[row, w]
+
+
 @njit(inline="always")
 def copy(words, other):
     """Copy `other` to `words`."""
@@ -107,7 +115,7 @@ class Structure(NamedTuple):
 
     parents: np.ndarray  # (d, words)
     ancestors: np.ndarray  # (d, words)
-    room: np.ndarray  # (2, d) scratch
+    stale: np.ndarray  # (words,) scratch: nodes whose ancestors have to be computed again
 
 
 @njit
@@ -124,30 +132,51 @@ def add_edge(dag, i, j):
 
 @njit
 def remove_edge(dag, i, j):
-    """Remove i -> j; recompute the ancestors of j and of its descendants from their parents, unless another path leads
-    from i to j.
-
-    An ancestor has fewer ancestors than its descendants, so their old number gives an order in which parents
-    come before children.
-    """
+    """Remove i -> j, and update ancestors unless another path leads from i to j."""
     discard(dag.parents[j], i)
-    if has_detour(dag, i, j):
-        return
-    d = dag.parents.shape[0]
-    room = dag.room  # affected nodes, and their numbers of ancestors
-    n = 0
+    if not has_detour(dag, i, j):
+        _refresh(dag, j)
+
+
+@njit
+def remove_edges(dag, j):
+    """Remove all edges of a node."""
+    for y in range(dag.parents.shape[0]):
+        discard(dag.parents[y], j)
+    for w in range(dag.parents.shape[1]):
+        dag.parents[j, w] = 0
+    _refresh(dag, j)
+
+
+@njit
+def _refresh(dag, j):
+    """Compute the ancestors of j and of its former descendants again, those of parents before those of children."""
+    parents, ancestors, stale = dag.parents, dag.ancestors, dag.stale
+    d, words = parents.shape
+    clear(stale)
     for y in range(d):
-        if y == j or holds(dag.ancestors, y, j):
-            size = count(dag.ancestors[y])
-            at = n
-            while at > 0 and room[1, at - 1] > size:
-                room[0, at], room[1, at] = room[0, at - 1], room[1, at - 1]
-                at -= 1
-            room[0, at], room[1, at] = y, size
-            n += 1
-    for a in range(n):
-        y = room[0, a]
-        _ancestors_of(dag.parents, dag.ancestors, y)
+        if holds(ancestors, y, j):
+            insert(stale, y)
+    _ancestors_of(parents, ancestors, j)
+    for w in range(words):
+        while stale[w]:
+            y = 64 * w + lowest(stale[w])
+            parent = _common(parents, y, stale)
+            while parent >= 0:
+                y = parent
+                parent = _common(parents, y, stale)
+            _ancestors_of(parents, ancestors, y)
+            discard(stale, y)
+
+
+@njit(inline="always")
+def _common(sets, row, words):
+    """Return a common member of the set in this row and of `words`, or -1."""
+    for w in range(words.shape[0]):
+        both = sets[row, w] & words[w]
+        if both:
+            return 64 * w + lowest(both)
+    return -1
 
 
 @njit(inline="always")
@@ -168,16 +197,19 @@ def _ancestors_of(parents, ancestors, y):
 @njit
 def set_parents(dag, j, words):
     """Give j exactly these parents, none of which may be a descendant of j."""
+    added = removed = np.uint64(0)
     for w in range(words.shape[0]):
-        left = dag.parents[j, w] & ~words[w]
-        while left:
-            remove_edge(dag, 64 * w + lowest(left), j)
-            left &= left - ONE
-    for w in range(words.shape[0]):
-        left = words[w] & ~dag.parents[j, w]
-        while left:
-            add_edge(dag, 64 * w + lowest(left), j)
-            left &= left - ONE
+        added |= words[w] & ~dag.parents[j, w]
+        removed |= dag.parents[j, w] & ~words[w]
+        dag.parents[j, w] = words[w]
+    if removed:
+        _refresh(dag, j)
+    elif added:
+        _ancestors_of(dag.parents, dag.ancestors, j)
+        for y in range(dag.parents.shape[0]):
+            if holds(dag.ancestors, y, j):
+                for w in range(words.shape[0]):
+                    dag.ancestors[y, w] |= dag.ancestors[j, w]
 
 
 @njit
@@ -235,6 +267,6 @@ def structure_of(graph: Graph) -> Structure:
     """Return the structure of an adjacency matrix, which must be acyclic."""
     d = graph.shape[0]
     sets = np.zeros((2, d, words_for(d)), np.uint64)
-    dag = Structure(sets[0], sets[1], np.zeros((2, d), np.int64))
+    dag = Structure(sets[0], sets[1], np.zeros(words_for(d), np.uint64))
     _fill(dag, np.ascontiguousarray(graph, dtype=np.bool_))
     return dag

@@ -24,7 +24,7 @@ import numpy as np
 from dagpost._util.compiled import njit
 from dagpost.inference.mcmc.parent_sets import accepts
 from dagpost.inference.mcmc.scoring import temper_of
-from dagpost.inference.mcmc.structure import ONE, Structure, add_edge, copy_row, has, holds, lowest, remove_edge
+from dagpost.inference.mcmc.structure import ONE, Structure, copy_row, has, holds, lowest, set_parents
 
 
 class SwapScratch(NamedTuple):
@@ -32,13 +32,13 @@ class SwapScratch(NamedTuple):
 
     region: np.ndarray  # (d,) the smallest node of the region that a node belongs to
     before: np.ndarray  # (2, d, words) parents at both levels before an exchange
-    room: np.ndarray  # (2, d), for updates of ancestors
+    words: np.ndarray  # (2, words) a set, and scratch of the structures
 
 
 @njit
 def swap_scratch(d, words):
     """Return scratch memory for graphs of d nodes."""
-    return SwapScratch(np.zeros(d, np.int64), np.zeros((2, d, words), np.uint64), np.zeros((2, d), np.int64))
+    return SwapScratch(np.zeros(d, np.int64), np.zeros((2, d, words), np.uint64), np.zeros((2, words), np.uint64))
 
 
 @njit
@@ -109,20 +109,20 @@ def _root(region, j):
 @njit
 def _exchange(ensemble, k, r, scratch):
     """Exchange the families of region r between levels k and k + 1, unless one of the graphs would have a cycle."""
-    region, before = scratch.region, scratch.before
-    cold = Structure(ensemble.parents[k], ensemble.ancestors[k], scratch.room)
-    hot = Structure(ensemble.parents[k + 1], ensemble.ancestors[k + 1], scratch.room)
+    region, before, words = scratch.region, scratch.before, scratch.words[0]
+    cold = Structure(ensemble.parents[k], ensemble.ancestors[k], scratch.words[1])
+    hot = Structure(ensemble.parents[k + 1], ensemble.ancestors[k + 1], scratch.words[1])
     d = region.shape[0]
     for j in range(r, d):
         if region[j] == r:
             copy_row(before[0, j], cold.parents, j)
             copy_row(before[1, j], hot.parents, j)
-    if not _replace_families(cold, before[1], r, region):
-        _replace_families(cold, before[0], r, region)
+    if not _replace_families(cold, before[1], r, region, words):
+        _replace_families(cold, before[0], r, region, words)
         return
-    if not _replace_families(hot, before[0], r, region):
-        _replace_families(hot, before[1], r, region)
-        _replace_families(cold, before[0], r, region)
+    if not _replace_families(hot, before[0], r, region, words):
+        _replace_families(hot, before[1], r, region, words)
+        _replace_families(cold, before[0], r, region, words)
         return
     for j in range(r, d):
         if region[j] == r:
@@ -133,27 +133,22 @@ def _exchange(ensemble, k, r, scratch):
 
 
 @njit
-def _replace_families(dag, parents, r, region):
-    """Give the nodes of region r these parents; stop at an edge that would close a cycle, and return False then.
-
-    Few edges differ, so that updating ancestors edge by edge is faster than computing those of all nodes.
-    """
-    d, words = dag.parents.shape
+def _replace_families(dag, parents, r, region, words):
+    """Give the nodes of region r these parents; stop at an edge that would close a cycle, and return False then."""
+    d = parents.shape[0]
     for j in range(r, d):
         if region[j] == r:
-            for w in range(words):
-                left = dag.parents[j, w] & ~parents[j, w]
-                while left:
-                    remove_edge(dag, 64 * w + lowest(left), j)
-                    left &= left - ONE
+            for w in range(words.shape[0]):
+                words[w] = dag.parents[j, w] & parents[j, w]
+            set_parents(dag, j, words)
     for j in range(r, d):
         if region[j] == r:
-            for w in range(words):
+            for w in range(words.shape[0]):
                 left = parents[j, w] & ~dag.parents[j, w]
                 while left:
-                    i = 64 * w + lowest(left)
-                    if holds(dag.ancestors, i, j):
+                    if holds(dag.ancestors, 64 * w + lowest(left), j):
                         return False
-                    add_edge(dag, i, j)
                     left &= left - ONE
+            copy_row(words, parents, j)
+            set_parents(dag, j, words)
     return True
