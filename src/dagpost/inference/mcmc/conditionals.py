@@ -116,6 +116,11 @@ def conditional_probabilities(graphs: Graphs, scorer: Scorer) -> Float[np.ndarra
         return np.sum(list(pool.map(part, range(threads))), axis=0) / m
 
 
+def draws_used(d: int) -> int:
+    """Return how many draws `with_rare_edges` uses at most, each of which takes d² families."""
+    return int(np.clip(MOST_FAMILIES / d**2, *DRAWS))
+
+
 def with_rare_edges(frequencies: Float[np.ndarray, "d d"], graphs: Graphs, scorer: Scorer) -> Float[np.ndarray, "d d"]:
     """Return edge probabilities: frequencies, and for rare edges their mean conditional probabilities.
 
@@ -131,6 +136,5 @@ def with_rare_edges(frequencies: Float[np.ndarray, "d d"], graphs: Graphs, score
     m, d, _ = graphs.shape
     if not scorer.compiled:
         return frequencies
-    used = min(m, int(np.clip(MOST_FAMILIES / d**2, *DRAWS)))
-    chosen = np.linspace(0, m - 1, used).round().astype(int)
+    chosen = np.linspace(0, m - 1, min(m, draws_used(d))).round().astype(int)
     return np.where(frequencies < RARE, conditional_probabilities(graphs[chosen], scorer), frequencies)

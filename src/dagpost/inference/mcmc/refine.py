@@ -17,7 +17,7 @@ from dagpost._util.progress import progress_bar
 from dagpost.errors import positive, whole_number
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
-from dagpost.inference.mcmc.conditionals import with_rare_edges
+from dagpost.inference.mcmc.conditionals import draws_used, with_rare_edges
 from dagpost.inference.mcmc.diagnostics import Convergence, diagnose, edge_errors
 from dagpost.inference.mcmc.elsewhere import advance
 from dagpost.inference.mcmc.ensembles import (
@@ -44,8 +44,8 @@ MOST_FOR_PAIRS = 2_000_000_000  # upper bound of the moves by pairs
 PATIENCE = 3  # factor on the moves for chains that are not settled
 SETTLED = 0.01  # largest standard error of an edge probability of settled chains
 LADDER_SHARE = 0.2  # largest share of a time limit for adapting the ladder
-CLOSING = (0.08, 0.25)  # smallest and largest share of a time limit reserved for drawing parameters and scoring
-CLOSING_SECONDS = 1.5e-7  # estimate of that time, per draw and pair of nodes
+CLOSING = (0.04, 0.25)  # smallest and largest share of a time limit reserved for rare edges, parameters and scoring
+CLOSING_SECONDS = (1.5e-7, 1.5e-6)  # estimate of that time, per pair of nodes and draw, or draw used for rare edges
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ def refine(
 
     Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
     no burn-in has to be chosen. The moves left at the end extend the last block if its chains agree, otherwise they are
-    a block of their own. If `clock` expires, the unfinished block counts (`usable_block`). `callback` gets a
-    `ChainSnapshot` after every batch.
+    a block of their own. If `clock` expires, the unfinished block and the one before count (`usable_block`). `callback`
+    gets a `ChainSnapshot` after every batch.
     """
     effort, clock = effort or Effort(), clock or Clock()
     began = clock.seconds
@@ -160,7 +160,8 @@ def refine(
         limit = None
         if clock.limit is not None:
             least, most = (share * clock.left for share in CLOSING)
-            limit = clock.seconds + clock.left - min(max(CLOSING_SECONDS * draws * d**2, least), most)
+            closing = d**2 * np.dot(CLOSING_SECONDS, (draws, draws_used(d)))
+            limit = clock.seconds + clock.left - min(max(closing, least), most)
         heats, at_levels, frequencies = adapt_ladder(
             graphs, scoring, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
         )
@@ -285,10 +286,10 @@ def run_block(
 def usable_block(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
     """Return the block to use if the clock expired within `block`, whose batches have `rounds` rounds.
 
-    It is `block` if half of it is done, otherwise both blocks joined, the shorter batches of the earlier one merged to
-    about the same length.
+    It is joined to the one before, whose shorter batches are merged to about the same length; what came before both is
+    then a quarter to a half of all rounds, and the warm-up.
     """
-    if before is None or batches_of(block) >= BATCHES // 2:
+    if before is None:
         return block
     earlier, its_rounds = before
     grouped = merged_batches(earlier.frequencies, rounds / its_rounds)
