@@ -192,7 +192,7 @@ def _ellipse() -> Any:
     """Return an ellipse as a marker."""
     from matplotlib.path import Path
 
-    return Path(Path.unit_circle().vertices * (1.0, 0.6), Path.unit_circle().codes)
+    return Path(np.asarray(Path.unit_circle().vertices) * (1.0, 0.6), Path.unit_circle().codes)
 
 
 def _connect(
