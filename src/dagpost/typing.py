@@ -18,6 +18,7 @@ SoftColumn: TypeAlias = Float[AnyArray, " d"]
 Scalar: TypeAlias = Float[Array, ""]
 Matrix: TypeAlias = Float[np.ndarray, "d d"]
 Rows: TypeAlias = Float[np.ndarray, "n d"]
+RowGroups: TypeAlias = Bool[np.ndarray, " g"]
 Mask: TypeAlias = Bool[np.ndarray, "n d"]
 Nodes: TypeAlias = Int[np.ndarray, " p"]
 Key: TypeAlias = jax.Array

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import dagpost as dp
-from dagpost.plot.canvas import circular, layered
-from dagpost.posterior.records import ChainDiagnostics, RunRecord
+from dagpost.plot.canvas import circular, layered, with_conditions
+from dagpost.posterior.records import ChainDiagnostics, RunRecord, TargetProbabilities
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -66,6 +66,44 @@ def test_graph_draws_probable_edges_and_open_directions(layout):
     assert drawn[0, 1].get_linewidth() > drawn[1, 2].get_linewidth()
     assert {"0.70", "0.85"} <= set(texts(ax)) and "1.00" not in texts(ax)  # sure edges bear no number
     assert "dashed: direction open" in ax.get_title()
+
+
+@pytest.mark.parametrize("layout", ["rows", "circle"])
+def test_graph_draws_conditions_and_their_probable_targets(layout):
+    """Also those called like a column."""
+    graphs = np.zeros((4, 3, 3), dtype=bool)
+    graphs[:, 0, 1] = True
+    found = TargetProbabilities(["n1", "$y$"], [[0.2, 0.4, 0.7], [0.1, 0.999, 0.5]], [])
+    post = posterior(graphs, record=RunRecord(targets=found))
+    ax = dp.plot.graph(post, layout=layout)
+    drawn = {p.get_gid(): p for p in rendered(ax).patches if str(p.get_gid()).startswith("target")}
+    assert set(drawn) == {"target-3-2", "target-4-1", "target-4-2"} and set(arrows(ax)) == {(0, 1)}
+    assert drawn["target-4-1"].get_linewidth() > drawn["target-4-2"].get_linewidth()
+    assert texts(ax).count("n1") == 2 and {"0.70", "0.50"} <= set(texts(ax)) and "1.00" not in texts(ax)
+    assert "ellipses" in ax.get_title()
+    if layout == "rows":
+        shapes = [type(t.get_bbox_patch().get_boxstyle()).__name__ for t in ax.texts[:5]]
+        assert shapes == ["Round"] * 3 + ["Ellipse"] * 2
+        assert min(t.get_position()[1] for t in ax.texts[3:5]) > max(t.get_position()[1] for t in ax.texts[:3])
+    for plain in (dp.plot.graph(post, conditions=False, layout=layout), dp.plot.graph(post.edge_probabilities)):
+        assert len(plain.patches) == 1 and "ellipses" not in plain.get_title() and "$y$" not in texts(plain)
+    assert len([p for p in dp.plot.graph(post, threshold=0.6).patches]) == 3
+    assert dp.plot.heat_map(post).images[0].get_array().shape == (3, 3)
+
+
+def test_conditions_stand_above_the_nodes_and_apart():
+    rng = np.random.default_rng(0)
+    graph = np.triu(rng.random((8, 8)) < 0.3, 1)
+    plain = layered(graph, [f"x{j}" for j in range(8)])
+    found = with_conditions(
+        plain, [f"condition {k}" for k in range(13)], rng.random((13, 8)) * (rng.random((13, 8)) < 0.2)
+    )
+    np.testing.assert_array_equal(found.x[:8], plain.x)
+    assert found.y[8:].max() < plain.y.min() and sorted(found.order) == list(range(21))
+    for a in range(8, 21):
+        for b in range(8, a):
+            assert found.y[a] != found.y[b] or abs(found.x[a] - found.x[b]) > (found.width[a] + found.width[b]) / 2
+    assert with_conditions(plain, [], np.zeros((0, 8))) is plain
 
 
 def test_certain_pairs_stay_at_every_threshold():

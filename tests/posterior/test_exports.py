@@ -1,6 +1,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -11,6 +12,7 @@ import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.posterior import Posterior
 from dagpost.posterior.exports import neutral
+from dagpost.posterior.records import RunRecord, TargetProbabilities
 
 NAMES = ("=cmd()", 'a"b', "<x>&y", "back\\slash", "β 2")
 GRAPHS = np.zeros((2, 5, 5), dtype=bool)
@@ -36,6 +38,44 @@ def test_dot_is_read_as_it_was_meant():
     edges = re.findall(r"(n\d) -> (n\d) .*probability=([\d.e-]+)\]", text)
     assert {(NAMES[int(a[1])], NAMES[int(b[1])]): float(p) for a, b, p in edges} == pytest.approx(EDGES)
     assert len(re.findall("->", POST.to_dot(threshold=0.5))) == 2
+
+
+RECORD = RunRecord(
+    targets=TargetProbabilities(["<x>&y", "=cmd()\n", 'a"b'], [[0.9, 0, 0, 0, 0.04], [0] * 5, [0] * 5], [])
+)
+"""Conditions, two of which are called like columns; the last two change nothing."""
+PERTURBED = replace(POST, names=("=cmd()", 'a"b', "<x>&y", "condition <x>&y", "β 2"), record=RECORD)
+
+
+def test_conditions_are_nodes_of_their_own_in_graphml():
+    graph = nx.parse_graphml(PERTURBED.to_graphml(0.1))
+    kinds = nx.get_node_attributes(graph, "kind")
+    assert [n for n, kind in kinds.items() if kind == "variable"] == list(PERTURBED.names)
+    nodes = [n for n, kind in kinds.items() if kind == "condition"]
+    assert nodes == ["condition <x>&y'", "condition =cmd()\\n", 'condition a"b']  # the first was taken by a column
+    assert [graph.nodes[n]["label"] for n in nodes] == ["<x>&y", "=cmd()\\n", 'a"b']
+    of = {
+        kind: {e for e, k in nx.get_edge_attributes(graph, "kind").items() if k == kind} for kind in ("cause", "target")
+    }
+    assert of["target"] == {(nodes[0], "=cmd()")} and len(of["cause"]) == 3
+    assert graph.edges[nodes[0], "=cmd()"]["probability"] == 0.9
+    assert nx.parse_graphml(PERTURBED.to_graphml()).number_of_edges() == 5  # the same threshold for all edges
+    assert set(PERTURBED.to_networkx()) == set(PERTURBED.names)  # the graph of variables stays one
+    assert "kind" not in POST.to_graphml() and "kind" not in POST.to_dot()
+
+
+def test_conditions_are_ellipses_in_dot():
+    text = PERTURBED.to_dot()
+    nodes = re.findall(r'^  (c\d) \[label=("(?:[^"\\]|\\.)*"), shape=ellipse.* kind=condition\];$', text, re.MULTILINE)
+    assert [json.loads(label) for _, label in nodes] == ["<x>&y", "=cmd()\\n", 'a"b']
+    assert text.count("kind=variable") == 5 and text.count("kind=cause") == 3
+    assert re.findall(r"(c\d) -> (n\d) .*probability=([\d.]+).* kind=target", text) == [("c0", "n0", "0.9")]
+    assert len(re.findall("c0 -> ", PERTURBED.to_dot(0.01))) == 2
+
+
+def test_tables_of_edges_have_no_conditions():
+    assert PERTURBED.edge_marginals.shape == (5, 5) and PERTURBED.to_csv().count("\n") == 21
+    assert "->" in PERTURBED.to_dagitty() and PERTURBED.to_dagitty().count("condition") == 2
 
 
 def test_dagitty():

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 import dagpost as dp
 from dagpost.posterior.exports import neutral
-from dagpost.posterior.records import Provenance, RunRecord
+from dagpost.posterior.records import Provenance, RunRecord, TargetProbabilities
 from dagpost.report.page import html_report
 from tests.report.made_up import HOSTILE, made_up
 
@@ -400,3 +401,34 @@ def test_a_wide_table_shows_its_most_probable_pairs(opened, screenshots):
     page.fill("#edge-table input[type=search]", "x17")
     assert "found" in page.inner_text("#edge-table [role=status]")
     page.screenshot(path=screenshots / "wide.png", full_page=True)
+
+
+@pytest.mark.slow
+def test_conditions_and_their_targets_are_drawn(small, opened, tmp_path, screenshots):
+    """A condition called like a column is a node of its own."""
+    p = [[0.1, 0.3, 0.7, 0.0], [0.02, 0.99, 0.4, 0.0]]
+    found = TargetProbabilities(["b", "<b>drug"], p, [[0.1] * 4] * 2)
+    page = opened(replace(small, record=replace(small.record, targets=found)))
+    slide(page, 0.35)
+    targets = page.evaluate(f"{CY}.edges('.target:visible').map(e => [e.data('i'), e.data('j'), e.data('label')])")
+    assert sorted(targets) == [[4, 2, "0.70"], [5, 1, "0.99"], [5, 2, "0.40"]]
+    assert page.evaluate(f"{CY}.nodes('.condition:visible').map(n => n.data('label'))") == ["b", "<b>drug"]
+    assert "3 targets of conditions" in page.locator("#shown").text_content()
+    page.screenshot(path=screenshots / "conditions.png")
+    page.evaluate(f"() => {{ {CY}.getElementById('n5').emit('tap'); }}")
+    details = page.locator("#details").text_content()
+    assert details.startswith("<b>drug") and "b0.990" in details and "a0.020" in details
+    page.evaluate(f"() => {{ {CY}.getElementById('n1').emit('tap'); }}")
+    assert "Conditions that change it<b>drug0.990b0.300" in page.locator("#details").text_content()
+    with page.expect_download() as saving:
+        page.locator("#graph-svg").click()
+    saving.value.save_as(tmp_path / "graph.svg")
+    picture = (tmp_path / "graph.svg").read_text()
+    assert picture.count("<ellipse") == 2 and "ellipses: conditions" in picture
+    page.locator("#view").select_option("0")
+    shown = f"{CY}.elements('.target, .condition').not('.away').map(e => e.id())"
+    assert page.evaluate(shown) == ["n4", "n5", "4-2", "5-1"]
+    page.locator("#show-conditions").uncheck()
+    assert page.evaluate(shown) == []
+    plain = opened(small)
+    assert plain.locator("#conditions-label").is_hidden() and plain.locator("#condition-legend").is_hidden()

@@ -13,6 +13,7 @@ import pytest
 
 import dagpost as dp
 from dagpost import report
+from dagpost.posterior.records import TargetProbabilities
 from dagpost.report.content import UNIT, content_of, first_threshold
 from dagpost.report.page import as_script_json, html_report, resource
 from tests.report.made_up import HOSTILE, made_up
@@ -222,3 +223,18 @@ def test_the_next_experiment_has_a_section(tmp_path):
     assert 'id="next"' in text and 'href="#next"' in text and f"{found.table['gain'][0]:.3f} ±" in text
     assert [a.get("type") for t, a in Elements(text).tags if t == "script"] == ["application/json", None, None]
     assert 'id="next"' not in html_report(post)
+
+
+def test_conditions_have_places_and_probabilities_and_no_row_of_the_heat_map():
+    post = made_up(6, names=HOSTILE)
+    p = np.random.default_rng(0).random((2, 6))
+    conditions = [HOSTILE[0], "none of them"]
+    record = dataclasses.replace(post.record, targets=TargetProbabilities(conditions, p.tolist(), p.tolist()))
+    perturbed = dataclasses.replace(post, record=record)
+    plain, content = content_of(post), content_of(perturbed)
+    found = content.pop("conditions")
+    assert content == plain  # nothing else changes: edges, heat map and places of the variables
+    assert found["names"] == conditions and len(found["targets"]) == 12
+    np.testing.assert_allclose(np.array(found["targets"]).reshape(2, 6) / UNIT, p, atol=1 / UNIT)
+    assert max(found["y"]) < min(content["y"]) and len(found["x"]) == len(found["widths"]) == 2
+    assert "<script>window" not in html_report(perturbed)

@@ -32,7 +32,7 @@ from dagpost.design.outcomes import (
 )
 from dagpost.design.ranking import NextExperiment, batch_of, notes_of, ranking_of
 from dagpost.errors import InputError, nearest, printable, whole_number
-from dagpost.models import Model, Perturbed
+from dagpost.models import Model
 from dagpost.posterior import Posterior
 from dagpost.posterior.effects import contrast_of, pair_of
 from dagpost.posterior.parameters import clamped_values, raw_units
@@ -112,11 +112,6 @@ def next_experiment(
         raise InputError(
             "experiments cannot be planned yet from a posterior with missing cells or latent columns: fit the complete "
             "rows (missing='drop', --missing drop) with another model than \"copula\""
-        )
-    if post.record.provenance.conditions or isinstance(post.model, Perturbed):
-        raise InputError(
-            "experiments cannot be planned yet from a posterior with unknown targets: fit the rows without a condition "
-            "alone, or give known targets as `interventions` (--interventions) in place of `conditions` (--conditions)"
         )
     rows, outcomes = whole_number("rows", rows, least=1), whole_number("outcomes", outcomes, least=2)
     budget, draws = whole_number("budget", budget, least=1), whole_number("draws", draws, least=2)

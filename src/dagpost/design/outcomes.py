@@ -1,12 +1,19 @@
 """Simulated outcomes of experiments, and their density under every graph of a posterior.
 
-An experiment sets some nodes, do(x_T = v), and observes all others in a few rows y. Where parameters integrate out in
+An experiment sets some nodes, do(x_S = v), and observes all others in a few rows y. Where parameters integrate out in
 closed form, the density of the rows given a graph is a ratio of evidences,
 
-    log p(y | G, D, do) = sum_{j not in T} [ log p(x_j of D and y | parents) - log p(x_j of D | parents) ],
+    log p(y | G, D, do) = sum_{j not in S} [ log p(x_j of D and y | parents) - log p(x_j of D | parents) ],
 
 without the factors of the nodes that were set. For any other model there are draws of graphs with their parameters,
 and the density is `p(y | G, theta, do)`, the likelihood.
+
+Rows of an experiment come without a condition. Where the data have conditions with unknown targets
+(`models/perturbed.py`), evidences sum over these with the rows of y in the unchanged mechanism, whatever the targets,
+
+    p(y | G, D, do) = prod_{j not in S} sum_T p(T | P_j, D) p(y_j | P_j, rows of D outside T),
+
+and parameters are drawn given a drawn T, with which p(y | G, theta, do) has nothing more to do.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from dagpost._util.numerics import generator, map_chunked
 from dagpost._util.progress import Advance
 from dagpost.data import Dataset
 from dagpost.graphs import descendants
-from dagpost.models import Model, Statistics
+from dagpost.models import Model, Perturbed, Statistics
 from dagpost.models.conjugate import all_families
 from dagpost.posterior import Posterior
 from dagpost.posterior.interventions import simulate_under
@@ -165,7 +172,9 @@ class Drawn:
     def __init__(self, post: Posterior, draws: int, key: Key, path: tuple[int, int] | None = None):
         key_choice, key_theta = jax.random.split(key)
         selected = select_draws(post, draws, key_choice) if path is None else _by_path(post, draws, key_choice, *path)
-        self.weights, self.model, self.levels = selected.weights, post.model, post.levels
+        self.weights, self.levels = selected.weights, post.levels
+        # parameters are those without a condition, and so are the rows of an experiment
+        self.model = post.model.base if isinstance(post.model, Perturbed) else post.model
         self.graphs, self.theta = parameters_of(post, selected.member, key_theta)
         self.relevant = np.ones(self.graphs.shape[:2], dtype=np.bool_)
         self.ratios: EvidenceRatios | None = None

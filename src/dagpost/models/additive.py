@@ -30,7 +30,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, soft_evidence
-from dagpost.typing import Graph, Graphs, Key, Rows, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Graphs, Key, RowGroups, Rows, Scalar, SoftColumn, Theta
 
 KNOTS = np.linspace(-3.0, 3.0, 13)
 """Standardised values between which a function bends; beyond them it is nearly a straight line."""
@@ -155,9 +155,7 @@ class Additive(Model):
         """
         shift, scale = _mean_and_scale(data.values[:known])
         groups = len(data.regimes[0])
-        out = self._summarise(data, np.tile(shift, (groups, 1)), np.tile(scale, (groups, 1)))
-        table = out.shared.table._replace(by_node=np.zeros(data.nodes))
-        return out._replace(shared=out.shared._replace(table=table)), scale
+        return in_one_unit(self._summarise(data, np.tile(shift, (groups, 1)), np.tile(scale, (groups, 1)))), scale
 
     def _summarise(self, data: Dataset, shift: np.ndarray, scale: np.ndarray) -> Statistics:
         """Return the statistics with these units of every group of rows."""
@@ -177,17 +175,17 @@ class Additive(Model):
         table = self._table(grams, count, node.group, np.log(scale[node.group, node.index]))
         return Statistics(SharedAdditive(table, sums, count, shift, scale, values), node)
 
-    def extended(self, stats: Statistics, rows: Rows) -> Statistics:
+    def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics:
         """Return the statistics with further rows, in the units of the known ones."""
         table, sums, count, shift, scale, values = stats.shared
-        d, groups = len(table.group), len(count)
+        d, gets = len(table.group), np.ones(len(count), np.bool_) if groups is None else groups
         own = np.where(np.arange(sums.shape[1]) < d, table.floor, 1 / self.signal_ratios[0])
-        products = table.matrix[:groups] - np.diag(own) + _mean_part(sums, count)
-        columns = np.stack([self._columns((rows - a) / b) for a, b in zip(shift, scale)])
+        products = table.matrix[: len(count)] - np.diag(own) + _mean_part(sums, count)
+        columns = gets[:, None, None] * np.stack([self._columns((rows - a) / b) for a, b in zip(shift, scale)])
         node = stats.node._replace(observed=np.concatenate([stats.node.observed, np.ones((d, len(rows)))], axis=1))
         return self._from_sums(
-            products + columns.swapaxes(1, 2) @ columns, sums + columns.sum(axis=1), count + len(rows), shift, scale,
-            np.concatenate([values, rows]), node,
+            products + columns.swapaxes(1, 2) @ columns, sums + columns.sum(axis=1), count + gets * len(rows), shift,
+            scale, np.concatenate([values, rows]), node,
         )  # fmt: skip
 
     def _columns(self, z: np.ndarray) -> np.ndarray:
@@ -304,6 +302,12 @@ class Additive(Model):
     def sample_node(self, key: Key, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         noise = jax.random.normal(key, (inputs.shape[0],), dtype=inputs.dtype)
         return self.node_mean(inputs, theta_j) + jnp.sqrt(theta_j.variance) * noise
+
+
+def in_one_unit(stats: Statistics) -> Statistics:
+    """Return the statistics with the density of the scaled columns: `-log(scale)` for each row is not in it."""
+    table = stats.shared.table
+    return stats._replace(shared=stats.shared._replace(table=table._replace(by_node=np.zeros_like(table.by_node))))
 
 
 def _mean_part(sums: np.ndarray, count: np.ndarray) -> np.ndarray:

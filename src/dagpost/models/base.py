@@ -36,7 +36,7 @@ from dagpost.models.likelihood import likelihoods_of
 from dagpost.models.numerical import LaplaceEvidence
 from dagpost.models.set_evidence import SetTable
 from dagpost.models.statistics import NodeRows, SharedRows, Statistics, WeightMoments
-from dagpost.typing import Graph, Graphs, Key, Nodes, Rows, Scalar, SoftColumn, SoftGraph, Theta
+from dagpost.typing import Graph, Graphs, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, SoftGraph, Theta
 
 
 class Model(abc.ABC):
@@ -121,8 +121,8 @@ class Model(abc.ABC):
         node = NodeRows(np.arange(data.nodes), (~data.intervened.T).astype(float))
         return Statistics(SharedRows(data.values), node)
 
-    def extended(self, stats: Statistics, rows: Rows) -> Statistics | None:
-        """Return statistics with further rows, in which no node was set; None if rows cannot be added quickly."""
+    def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics | None:
+        """Return statistics with more rows, no node set in them, in these groups or all; None if that is not quick."""
         return None
 
     def of_rows(self, rows: Statistics) -> Statistics:

@@ -35,7 +35,7 @@ from dagpost.models.counts import (
     family_alpha,
     family_counts,
 )
-from dagpost.typing import Graph, Graphs, Key, Nodes, Rows, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Graphs, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, Theta
 
 PRIORS = {"bdeu": BDEU, "k2": K2, "bds": BDS}
 MOST_LEVELS = 20
@@ -135,14 +135,15 @@ class BDeu(Model):
         table = count_rows(data, self.equivalent_sample_size, PRIORS[self.variant], merge)
         return Statistics(table, NodeIndex(np.arange(data.nodes)))
 
-    def extended(self, stats: Statistics, rows: Rows) -> Statistics | None:
+    def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics | None:
         if self.variant == "bds":  # its prior changes with the combinations that occur: no ratio is a density
             return None
         table = stats.shared
+        gets = np.ones(len(table.free), np.bool_) if groups is None else groups
         more = table._replace(
             codes=np.concatenate([table.codes, rows.T.astype(table.codes.dtype)], axis=1),
             weights=np.append(table.weights, np.ones(len(rows))),
-            free=np.concatenate([table.free, np.ones((len(table.free), len(rows)), np.bool_)], axis=1),
+            free=np.concatenate([table.free, np.repeat(gets[:, None], len(rows), axis=1)], axis=1),
         )
         return Statistics(more, stats.node)
 

@@ -30,7 +30,7 @@ from dagpost.models.completion import Completion, Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import LinearGaussian, NodeGram
-from dagpost.typing import Graph, Key, Nodes, Rows, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, Theta
 
 
 class BgeTheta(NamedTuple):
@@ -153,15 +153,17 @@ class BGe(Model):
     def summarise(self, data: Dataset) -> Statistics:
         return self._statistics(*grams(data, centre=True))
 
-    def extended(self, stats: Statistics, rows: Rows) -> Statistics:
-        shared, n = stats.shared, len(rows)
-        new_mean = rows.mean(axis=0)
+    def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics:
+        shared = stats.shared
+        gets = np.ones(len(shared.count), np.bool_) if groups is None else groups
+        n, new_mean = gets * len(rows), rows.mean(axis=0)
         apart, total = shared.sample_mean - new_mean, shared.count + n
+        known = shared.count / np.maximum(total, 1)
         # scatter of both parts: that of each about its own mean, and N n / (N + n) times that of the two means
-        between = (shared.count * n / total)[:, None, None] * apart[:, :, None] * apart[:, None, :]
+        between = (known * n)[:, None, None] * apart[:, :, None] * apart[:, None, :]
         around = rows - new_mean
-        mean = new_mean + (shared.count / total)[:, None] * apart
-        return self._statistics(shared.scatter + around.T @ around + between, mean, total, stats.node.group)
+        scatter = shared.scatter + gets[:, None, None] * (around.T @ around) + between
+        return self._statistics(scatter, new_mean + known[:, None] * apart, total, stats.node.group)
 
     def _statistics(self, scatter, sample_mean, count, group) -> Statistics:
         """Return the statistics from scatter, means and number of rows of each group of rows."""

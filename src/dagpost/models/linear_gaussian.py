@@ -20,7 +20,7 @@ from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.completion import Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression
 from dagpost.models.gaussian import Noise, grams, log_normal
-from dagpost.typing import Graph, Key, Nodes, Rows, Scalar, SoftColumn, SoftGraph, Theta
+from dagpost.typing import Graph, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, SoftGraph, Theta
 
 
 class LinearTheta(NamedTuple):
@@ -116,9 +116,12 @@ class LinearGaussian(Model):
         products, _, counts, group = grams(data)
         return Statistics(SharedGram(products, counts), NodeGram(np.arange(data.nodes), group))
 
-    def extended(self, stats: Statistics, rows: Rows) -> Statistics:
+    def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics:
         gram, count = stats.shared
-        return Statistics(SharedGram(gram + rows.T @ rows, count + len(rows)), stats.node)
+        gets = np.ones(len(count), np.bool_) if groups is None else groups
+        return Statistics(
+            SharedGram(gram + gets[:, None, None] * (rows.T @ rows), count + gets * len(rows)), stats.node
+        )
 
     def of_rows(self, rows: Statistics) -> Statistics:
         (values,), (index, observed) = rows

@@ -33,7 +33,7 @@ from dagpost.data.missing import missing_problems
 from dagpost.data.slices import past_columns
 from dagpost.data.values import raise_problems
 from dagpost.errors import InputError
-from dagpost.models.additive import Additive
+from dagpost.models.additive import Additive, in_one_unit
 from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.bdeu import BDeu, NodeIndex
 from dagpost.models.bge import BGe
@@ -42,7 +42,7 @@ from dagpost.models.counts import CountTable, no_counts, plain_counts
 from dagpost.models.linear_gaussian import LinearGaussian
 from dagpost.models.set_evidence import SetTable, plain_table, set_terms
 from dagpost.models.targets import Targets, as_targets
-from dagpost.typing import Graph, Graphs, Key, Nodes, Scalar, SoftColumn, Theta
+from dagpost.typing import Graph, Graphs, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, Theta
 
 CLOSED_FORMS = (BGe, LinearGaussian, BDeu, Additive)
 """Models whose evidence is compiled, so that it can be summed over many sets of conditions."""
@@ -157,6 +157,22 @@ class Perturbed(Model):
         else:
             of_model = self.base.summarise(grouped)
         return Statistics(SharedSets(of_model, members, log_prior, log_unit, levels), node)
+
+    def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics | None:
+        """Return the statistics with further rows in which nothing was done: the groups of rows outside a set of
+        conditions get them, and those of a condition alone do not."""
+        shared = stats.shared
+        sets, conditions = shared.members.shape
+        if conditions and groups is None:
+            groups = np.arange(sets + conditions) < sets
+        of_model = self.base.extended(shared.of_model, rows, groups)
+        if of_model is None:
+            return None
+        if conditions and isinstance(self.base, Additive):
+            log_scale = np.log(of_model.shared.scale[0])
+            of_model = in_one_unit(of_model)
+            shared = shared._replace(log_unit=shared.log_unit - len(rows) * log_scale)
+        return stats._replace(shared=shared._replace(of_model=of_model))
 
     def set_terms(
         self, nodes: Int[np.ndarray, " n"], parents: Bool[np.ndarray, "n d"], stats: Statistics

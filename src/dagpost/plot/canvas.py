@@ -102,6 +102,9 @@ ISOLATED_WIDTH = 700.0
 LARGEST_IN_ROWS, DEEPEST_IN_ROWS, DENSEST_IN_ROWS = 30, 6, 1.5
 """Most nodes, longest path and most edges per node of a graph that layers show well."""
 
+ELLIPSE = 1.25
+"""Width of an ellipse around a label, as a multiple of that of a box."""
+
 
 class GraphLayout(NamedTuple):
     """Positions of the nodes of a drawing.
@@ -209,6 +212,38 @@ def two_slices(graph: Graph, names: Sequence[str]) -> GraphLayout:
     apart = SLICE_GAP + (width[past].max() + width[~past].max()) / 2
     x = np.where(past, 0.0, apart + STAGGER * (row % 2))
     return GraphLayout(x, ROW * 0.8 * row, width, order)
+
+
+def with_conditions(layout: GraphLayout, labels: Sequence[str], weights: Float[np.ndarray, "k d"]) -> GraphLayout:
+    """Return the layout with conditions in rows above it, each near the nodes that it changes; no other node moves.
+
+    Parameters
+    ----------
+    layout
+        Positions of the nodes.
+    labels
+        Texts shown in the conditions.
+    weights
+        Weight of each node (column) for the place of each condition (row); those without any stand last.
+    """
+    count, total = len(labels), weights.sum(axis=1)
+    if not count:
+        return layout
+    width = np.array([ELLIPSE * _node_width(text) for text in labels])
+    near = np.where(total > 0, weights @ layout.x / np.where(total > 0, total, 1.0), layout.x.max())
+    order = np.lexsort((np.arange(count), near, total == 0))
+    span = max(float(np.ptp(layout.x)), ISOLATED_WIDTH)
+    rows = np.array_split(order, min(count, int(np.ceil((width + GAP).sum() / span))))
+    x, y = np.zeros(count), np.zeros(count)
+    for above, row in enumerate(rows[::-1], start=1):
+        x[row] = _spread(near[row], width[row], GAP)
+        y[row] = layout.y.min() - ROW * above
+    return GraphLayout(
+        np.concatenate([layout.x, x]),
+        np.concatenate([layout.y, y]),
+        np.concatenate([layout.width, width]),
+        [*(order + len(layout.x)).tolist(), *layout.order],
+    )
 
 
 def _node_width(text: str) -> float:

@@ -11,6 +11,7 @@ from dagpost.errors import InputError, nearest
 from dagpost.plot.canvas import (
     BLUE,
     GAP,
+    GREEN,
     LARGEST_FONT,
     PLAIN_TEXT,
     SMALLEST_FONT,
@@ -24,10 +25,12 @@ from dagpost.plot.canvas import (
     probabilities_of,
     suits_layers,
     two_slices,
+    with_conditions,
 )
 from dagpost.posterior import Posterior
 from dagpost.posterior.features import consensus
 from dagpost.posterior.pairs import adjacency, settled_directions
+from dagpost.posterior.targets import conditions_of, target_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +41,8 @@ SURE = 0.995
 """Pairs at least this probable get no number."""
 LEAST_REVERSE = 0.1
 """Least probability of the reverse direction that is written as well."""
+COLOURS = {"arrow": BLUE, "line": VERMILION, "target": GREEN}
+"""Colours of edges: settled directions, open ones, and from conditions to what they change."""
 LAYOUTS = ("auto", "rows", "circle")
 UNITS_PER_INCH = 65.0
 """Scale of a figure with rows, in the units of the layout."""
@@ -47,7 +52,7 @@ FONT_UNITS = 14.0
 
 def graph(
     source: Posterior | pd.DataFrame, ax: Axes | None = None, *, threshold: float = 0.5, labels: bool | None = None,
-    layout: Literal["auto", "rows", "circle"] = "auto",
+    layout: Literal["auto", "rows", "circle"] = "auto", conditions: bool = True,
 ) -> Axes:  # fmt: skip
     """Draw the pairs that are probably adjacent as a graph; more probable pairs are wider and darker.
 
@@ -70,6 +75,9 @@ def graph(
     layout
         "rows" (causes above effects), "circle", or "auto": rows for small sparse graphs, else a circle. Time slices
         (`x[t-1]` and `x`) stand side by side, the past on the left, unless a circle is asked for.
+    conditions
+        Whether to draw the conditions of a posterior with unknown targets, as ellipses, with edges to the nodes that
+        they change with at least the probability `threshold`.
 
     Returns
     -------
@@ -93,34 +101,48 @@ def graph(
     arrows = shown & settled_directions(p)
     lines = np.triu(shown & ~(arrows | arrows.T), 1)
     all_edges = consensus(np.where(arrows, p, 0.5 * p * (lines | lines.T)), 0.0)
+    hits, marks = np.zeros((0, len(names))), list[str]()
+    if conditions and isinstance(source, Posterior):
+        hits, marks = target_matrix(source), [label(name) for name in conditions_of(source)]
+    hits = np.where(hits >= threshold, hits, 0.0)
     slices = has_slices(names) and layout != "circle"
     rows = slices or (suits_layers(all_edges) if layout == "auto" else layout == "rows")
     texts = [label(name) for name in names]
     if rows:
-        placed = two_slices(all_edges, names) if slices else layered(all_edges, texts)
-        ax, places, size = _draw_rows(ax, texts, placed)
+        placed = with_conditions(two_slices(all_edges, names) if slices else layered(all_edges, texts), marks, hits)
+        ax, places, size = _draw_rows(ax, [*texts, *marks], placed, len(texts))
     else:
-        ax, places, size = _draw_circle(ax, texts, circular(np.where(arrows | lines | lines.T, p, 0.0)))
+        drawn = np.zeros((len(names) + len(marks),) * 2)
+        drawn[: len(names), : len(names)] = np.where(arrows | lines | lines.T, p, 0.0)
+        drawn[len(names) :, : len(names)] = hits
+        ax, places, size = _draw_circle(ax, [*texts, *marks], circular(drawn), len(texts))
     values = np.where(arrows | lines, either, 0.0)
     back = np.where(arrows, p.T, 0.0)
-    unsure = int(((values > 0) & (values < SURE) | (back >= LEAST_REVERSE)).sum())
+    unsure = int(((values > 0) & (values < SURE) | (back >= LEAST_REVERSE)).sum() + ((hits > 0) & (hits < SURE)).sum())
     written = unsure <= MOST_NUMBERS if labels is None else labels
-    for i, j in zip(*np.nonzero(arrows | lines)):
-        value = float(values[i, j])
-        bend = _connect(ax, places, int(i), int(j), value, bool(arrows[i, j]), rows, size)
+    edges = [(int(i), int(j), float(values[i, j])) for i, j in zip(*np.nonzero(arrows | lines))]
+    edges += [(len(names) + int(k), int(j), float(hits[k, j])) for k, j in zip(*np.nonzero(hits))]
+    for i, j, value in edges:
+        kind = "target" if i >= len(names) else "arrow" if arrows[i, j] else "line"
+        bend = _connect(ax, places, i, j, value, kind, rows, size)
         numbers = [f"{value:.2f}"] if value < SURE else []
-        numbers += [f"back {back[i, j]:.2f}"] if back[i, j] >= LEAST_REVERSE else []
+        numbers += [f"back {back[i, j]:.2f}"] if kind == "arrow" and back[i, j] >= LEAST_REVERSE else []
         if written and numbers:
             _write(ax, places[i], places[j], bend, "\n".join(numbers), 0.5 if rows else 0.35, 0.75 * size)
     dashed = "; dashed: direction open" if lines.any() else ""
-    note = f"\nwithout a number: {SURE:g} or more" if written and unsure and (values >= SURE).any() else ""
-    ax.set_title(f"Pairs with probability {threshold:g} or more{dashed}{note}", fontsize=11)
+    changed = "\nfrom ellipses: conditions to what they change" if marks else ""
+    sure = (values >= SURE).any() or (hits >= SURE).any()
+    note = f"\nwithout a number: {SURE:g} or more" if written and unsure and sure else ""
+    ax.set_title(f"Pairs with probability {threshold:g} or more{dashed}{changed}{note}", fontsize=11)
     ax.axis("off")
     return ax
 
 
-def _draw_rows(ax: Axes | None, texts: list[str], layout: GraphLayout) -> tuple[Axes, np.ndarray, float]:
-    """Draw labels in boxes; return the Axes, the positions of the nodes in them and the font size."""
+def _draw_rows(
+    ax: Axes | None, texts: list[str], layout: GraphLayout, variables: int
+) -> tuple[Axes, np.ndarray, float]:
+    """Draw labels in boxes, those of conditions (after so many variables) in ellipses; return the Axes, the positions
+    of the nodes in them and the font size."""
     left, right = (layout.x - layout.width / 2).min() - GAP / 2, (layout.x + layout.width / 2).max() + GAP / 2
     depth = np.ptp(layout.y)
     width, height = np.array([right - left, depth]) / UNITS_PER_INCH
@@ -129,20 +151,27 @@ def _draw_rows(ax: Axes | None, texts: list[str], layout: GraphLayout) -> tuple[
     size = float(np.clip(FONT_UNITS * points / (right - left), SMALLEST_FONT, LARGEST_FONT))
     places = np.stack([layout.x, -layout.y], axis=1)
     box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "0.55", "linewidth": 0.8}
-    for text, (x, y) in zip(texts, places):
-        ax.text(x, y, text, ha="center", va="center", fontsize=size, bbox=box, zorder=4, **PLAIN_TEXT)
+    ellipse = {**box, "boxstyle": "ellipse,pad=0.2", "edgecolor": GREEN}
+    for j, (text, (x, y)) in enumerate(zip(texts, places)):
+        around = box if j < variables else ellipse
+        ax.text(x, y, text, ha="center", va="center", fontsize=size, bbox=around, zorder=4, **PLAIN_TEXT)
     ax.set_xlim(left, right)
     ax.set_ylim(-layout.y.max() - GAP, GAP - layout.y.min())
     return ax, places, size
 
 
-def _draw_circle(ax: Axes | None, texts: list[str], places: np.ndarray) -> tuple[Axes, np.ndarray, float]:
-    """Draw dots on the circle with labels outside, radial if there are many; return as `_draw_rows`."""
+def _draw_circle(
+    ax: Axes | None, texts: list[str], places: np.ndarray, variables: int
+) -> tuple[Axes, np.ndarray, float]:
+    """Draw dots on the circle, ellipses for conditions, with labels outside, radial if there are many; return as
+    `_draw_rows`."""
     d = len(texts)
     side, size = float(np.clip(5 + 0.13 * d, 6, 12)), float(np.clip(14 - 0.1 * d, 6, 10))
     ax = axes(ax, side, side)
     radial = d > 20
-    ax.plot(*places.T, "o", color="white", markeredgecolor="0.35", markersize=0.7 * size, zorder=4)
+    ax.plot(*places[:variables].T, "o", color="white", markeredgecolor="0.35", markersize=0.7 * size, zorder=4)
+    ax.plot(*places[variables:].T, marker=_ellipse(), linestyle="", color="white", markeredgecolor=GREEN,
+            markersize=1.2 * size, zorder=4)  # fmt: skip
     for text, (x, y) in zip(texts, places):
         angle = float(np.degrees(np.arctan2(y, x)))
         at: dict[str, Any] = {"ha": "center" if abs(x) < 0.2 else "left" if x > 0 else "right", "va": "center"}
@@ -159,7 +188,17 @@ def _draw_circle(ax: Axes | None, texts: list[str], places: np.ndarray) -> tuple
     return ax, places, size
 
 
-def _connect(ax: Axes, places: np.ndarray, i: int, j: int, p: float, arrow: bool, rows: bool, size: float) -> float:
+def _ellipse() -> Any:
+    """Return an ellipse as a marker."""
+    from matplotlib.path import Path
+
+    return Path(np.asarray(Path.unit_circle().vertices) * (1.0, 0.6), Path.unit_circle().codes)
+
+
+def _connect(
+    ax: Axes, places: np.ndarray, i: int, j: int, p: float, kind: Literal["arrow", "line", "target"], rows: bool,
+    size: float,
+) -> float:  # fmt: skip
     """Draw an arrow or a dashed line, bent where it would run through other nodes; return the bend."""
     from matplotlib.patches import FancyArrowPatch
 
@@ -167,10 +206,10 @@ def _connect(ax: Axes, places: np.ndarray, i: int, j: int, p: float, arrow: bool
     bend = _bend_between_rows(ax, places, i, j) if rows else _bend_on_circle(start, end)
     gap = 1.1 * size if rows else 0.5 * size
     patch = FancyArrowPatch(
-        tuple(start), tuple(end), arrowstyle="-|>" if arrow else "-", connectionstyle=f"arc3,rad={bend}",
-        linestyle="-" if arrow else (0, (4, 2)), color=BLUE if arrow else VERMILION, alpha=0.25 + 0.75 * p,
+        tuple(start), tuple(end), arrowstyle="-" if kind == "line" else "-|>", connectionstyle=f"arc3,rad={bend}",
+        linestyle=(0, (4, 2)) if kind == "line" else "-", color=COLOURS[kind], alpha=0.25 + 0.75 * p,
         linewidth=0.4 + 1.4 * p, mutation_scale=5 + 0.7 * size, shrinkA=gap, shrinkB=gap, zorder=2,
-        gid=f"edge-{i}-{j}",
+        gid=f"{'target' if kind == 'target' else 'edge'}-{i}-{j}",
     )  # fmt: skip
     ax.add_patch(patch)
     return bend

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from dagpost._util.files import check_target, write_atomically
 from dagpost.errors import InputError, nearest, printable
 from dagpost.posterior.features import consensus
 from dagpost.posterior.sample import GraphSample
+from dagpost.posterior.targets import conditions_of, target_matrix
 from dagpost.typing import Graph
 
 if TYPE_CHECKING:
@@ -57,19 +58,69 @@ def _edges(post: GraphSample, threshold: float) -> list[tuple[int, int, float]]:
 
 
 def to_graphml(post: GraphSample, threshold: float = 0.0) -> str:
-    """Return the graph of `to_networkx` as GraphML."""
+    """Return the graph of `to_networkx` as GraphML, with the conditions of the data and edges to their targets.
+
+    Where there are conditions, nodes have a `kind` ("variable", "condition") and a `label`, edges a `kind` ("cause",
+    "target").
+    """
     from networkx import generate_graphml
 
-    return "\n".join(generate_graphml(to_networkx(post, threshold))) + "\n"
+    graph, conditions = to_networkx(post, threshold), conditions_of(post)
+    if conditions:
+        for name in post.names:
+            graph.nodes[name].update(kind="variable", label=name)
+        for edge in graph.edges:
+            graph.edges[edge]["kind"] = "cause"
+        nodes = _condition_nodes(conditions, post.names)
+        for node, condition in zip(nodes, conditions):
+            graph.add_node(node, kind="condition", label=printable(condition))
+        for k, j, probability in _target_edges(post, threshold):
+            graph.add_edge(nodes[k], post.names[j], probability=probability, kind="target")
+    return "\n".join(generate_graphml(graph)) + "\n"
+
+
+def _condition_nodes(conditions: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return a node for each condition that is no name of a column and no other condition's."""
+    taken, out = set(names), []
+    for condition in conditions:
+        node = f"condition {printable(condition)}"
+        while node in taken:
+            node += "'"
+        taken.add(node)
+        out.append(node)
+    return out
+
+
+def _target_edges(post: GraphSample, threshold: float) -> list[tuple[int, int, float]]:
+    """Return the targets above the threshold as (condition, node, probability)."""
+    p = target_matrix(post)
+    return [(int(k), int(j), float(p[k, j])) for k, j in zip(*np.nonzero(p > threshold))]
 
 
 def to_dot(post: GraphSample, threshold: float = 0.05) -> str:
-    """Return the edges above the threshold in the DOT language of Graphviz, labelled with their probabilities."""
+    """Return the edges above the threshold in the DOT language of Graphviz, labelled with their probabilities.
+
+    Conditions of the data are ellipses, with edges to their targets; nodes and edges then have a `kind`, as in
+    `to_graphml`.
+    """
+    conditions = conditions_of(post)
+    variable, cause = (", kind=variable", ", kind=cause") if conditions else ("", "")
     lines = ["digraph posterior {", "  node [shape=box, style=rounded];"]
-    lines += [f"  n{j} [label={_dot_text(name)}];" for j, name in enumerate(post.names)]
+    lines += [f"  n{j} [label={_dot_text(name)}{variable}];" for j, name in enumerate(post.names)]
+    lines += [
+        f"  c{k} [label={_dot_text(printable(condition))}, shape=ellipse, style=solid, kind=condition];"
+        for k, condition in enumerate(conditions)
+    ]
     for i, j, p in _edges(post, threshold):
-        lines.append(f'  n{i} -> n{j} [label="{p:.2f}", penwidth={0.5 + 2.5 * p:.2f}, probability={p!r}];')
+        lines.append(f"  n{i} -> n{j} [{_dot_edge(p)}{cause}];")
+    for k, j, p in _target_edges(post, threshold):
+        lines.append(f"  c{k} -> n{j} [{_dot_edge(p)}, style=dashed, kind=target];")
     return "\n".join([*lines, "}", ""])
+
+
+def _dot_edge(p: float) -> str:
+    """Return the attributes of an edge with this probability."""
+    return f'label="{p:.2f}", penwidth={0.5 + 2.5 * p:.2f}, probability={p!r}'
 
 
 def _dot_text(text: str) -> str:

@@ -339,11 +339,11 @@ class Posterior(GraphSample):
         return exports.to_networkx(self, threshold)
 
     def to_graphml(self, threshold: float = 0.0) -> str:
-        """The same as GraphML."""
+        """The same as GraphML, with conditions and their targets where the data have them."""
         return exports.to_graphml(self, threshold)
 
     def to_dot(self, threshold: float = 0.05) -> str:
-        """The same for Graphviz."""
+        """The same for Graphviz, with conditions and their targets where the data have them."""
         return exports.to_dot(self, threshold)
 
     def to_dagitty(self, graph: Graph | None = None) -> str:

@@ -61,6 +61,18 @@ def _families(post: GraphSample) -> Families:
     return np.concatenate(nodes), np.concatenate(parents), np.concatenate(weights)
 
 
+def conditions_of(post: GraphSample) -> list[str]:
+    """Return the conditions of the data; none for data without."""
+    found = post.record.targets
+    return [] if found is None else list(found.conditions)
+
+
+def target_matrix(post: GraphSample) -> Float[np.ndarray, "k d"]:
+    """Return the probability that each condition changes each node; no rows for data without conditions."""
+    found = post.record.targets
+    return np.zeros((0, post.nodes)) if found is None else np.array(found.probability, dtype=float)
+
+
 def target_table(post: GraphSample) -> pd.DataFrame:
     """Return the targets, the most probable first; see `Posterior.targets`."""
     found = post.record.targets

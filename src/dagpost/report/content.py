@@ -9,11 +9,12 @@ import numpy as np
 
 from dagpost.errors import InputError
 from dagpost.models import Model
-from dagpost.plot.canvas import GraphLayout, has_slices, label, layered, two_slices
+from dagpost.plot.canvas import GraphLayout, has_slices, label, layered, two_slices, with_conditions
 from dagpost.posterior import Posterior
 from dagpost.posterior.effect_tables import EffectDraws, draw_effects, table_of_effects
 from dagpost.posterior.features import consensus
 from dagpost.posterior.pairs import LEAST_SHARE, adjacency, settled_directions
+from dagpost.posterior.targets import conditions_of, target_matrix
 from dagpost.report.wide import (
     DRAWN,
     WIDE,
@@ -80,6 +81,7 @@ def content_of(post: Posterior) -> dict[str, Any]:
         "signs": None if drawn is None or any(len(levels) > 2 for levels in post.levels) else signs_of(p, drawn),
         "noEffects": reason,
         **_constraints(post, listed),
+        **({} if wide else _conditions(post, layout)),
     }
 
 
@@ -90,6 +92,18 @@ def layout_of(names: Sequence[str], probabilities: Matrix) -> GraphLayout:
     if has_slices(names):
         return two_slices(consensus(probabilities, LAYOUT_THRESHOLD), names)
     return layered(consensus(probabilities, LAYOUT_THRESHOLD), [label(name) for name in names])
+
+
+def _conditions(post: Posterior, layout: GraphLayout) -> dict[str, Any]:
+    """Return the conditions with their places in the graph, and the probability that each changes each node."""
+    conditions, probability = conditions_of(post), target_matrix(post)
+    if not conditions:
+        return {}
+    shown = [label(name) for name in conditions]
+    placed = with_conditions(layout, shown, np.where(probability >= LAYOUT_THRESHOLD, probability, 0.0))
+    x, y, width = (np.round(values[post.nodes :], 1).tolist() for values in placed[:3])
+    targets = as_integers(probability)
+    return {"conditions": {"names": conditions, "labels": shown, "x": x, "y": y, "widths": width, "targets": targets}}
 
 
 def as_integers(probabilities: Matrix) -> list[int]:

@@ -77,7 +77,7 @@ def _panels(summary: dict[str, Any], post: Posterior | None) -> list[Callable[[A
     table = pd.DataFrame(edge_matrix(summary), index=names, columns=names)
     out: list[Callable[[Any], Any]] = []
     if len(names) <= LARGEST_GRAPH:
-        out.append(lambda ax: plot.graph(table, ax))
+        out.append(lambda ax: plot.graph(table if post is None else post, ax))
     out.append(lambda ax: plot.heat_map(table, ax))
     if post is not None:
         out.append(lambda ax: plot.edge_intervals(post, ax))
@@ -113,8 +113,8 @@ def edge_matrix(summary: dict[str, Any]) -> np.ndarray:
 LEAST_LISTED = 0.01
 """Pairs less probably adjacent than this are left out of the text."""
 SCRIPTS = (
-    "tools.js", "lookup.js", "tooltip.js", "table.js", "details.js", "bends.js", "graph.js", "views.js", "heatmap.js",
-    "tables.js", "export.js", "main.js",
+    "tools.js", "lookup.js", "conditions.js", "tooltip.js", "table.js", "details.js", "bends.js", "graph.js",
+    "views.js", "heatmap.js", "tables.js", "export.js", "main.js",
 )  # fmt: skip
 """Scripts of the page; each uses those before it."""
 UNSAFE_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -52,13 +52,14 @@ function nodeDetails(j) {
   const parts = [];
   const list = (title, pairs) => {
     const likely = pairs.filter(([, p]) => p >= 0.01).slice(0, 12);
-    parts.push(element("h4", {}, title), likely.length ? pairsTable(likely.map(([k, p]) => [names[k], fixed3(p)]))
+    parts.push(element("h4", {}, title), likely.length ? pairsTable(likely.map(([k, p]) => [allNames[k], fixed3(p)]))
       : element("p", {}, "none with probability 0.01 or more"));
   };
   list("Direct causes (parents)", causesOf(j));
   parts.push(element("h4", {}, "Most probable sets of parents"), pairsTable(content.parentSets[j].map(([set, p]) =>
     [set.length ? set.map((k) => names[k]).join(", ") : "no parents", fixed3(p)])));
   list("Direct effects (children)", effectsOf(j));
+  if (conditions.names.length) list("Conditions that change it", conditionsOf(j));
   const strong = (of) => of.filter(Boolean).sort((a, b) => path(b[0], b[1]) - path(a[0], a[1])).slice(0, 8);
   const on = strong(others(j).map((k) => effect(j, k)));
   if (on.length) {

@@ -49,8 +49,8 @@ function headOf(end, from, kind, size, fill) {
 
 function svgEdge(drawn, faint) {
   const { i, j, p, bend, label } = drawn.data();
-  const open = drawn.hasClass("open"), kind = signOf(i, j);
-  const ink = colour(kind === "minus" ? "--minus" : kind === "undecided" ? "--undecided" : "--edge");
+  const open = drawn.hasClass("open"), kind = kindOf(i, j);
+  const ink = colour(["minus", "undecided", "target"].includes(kind) ? "--" + kind : "--edge");
   const start = drawn.sourceEndpoint(), end = drawn.targetEndpoint();
   const [a, b] = [drawn.source().position(), drawn.target().position()];
   const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
@@ -70,10 +70,11 @@ function svgEdge(drawn, faint) {
 }
 
 function svgNode(j) {
-  const group = shape("g", {}), x = content.x[j], y = content.y[j], width = content.widths[j];
-  group.append(shape("rect", { x: x - width / 2, y: y - ROW / 2, width, height: ROW, rx: 6, fill: colour("--node"),
-    stroke: colour("--node-rule"), "stroke-width": 1.2 }),
-  shape("text", { x, y: y + 4.5, "font-size": 13, "text-anchor": "middle", fill: colour("--ink") }, labels[j]));
+  const group = shape("g", {}), x = places.x[j], y = places.y[j], width = places.widths[j];
+  const look = { fill: colour("--node"), stroke: colour(isCondition(j) ? "--target" : "--node-rule"), "stroke-width": 1.2 };
+  group.append(isCondition(j) ? shape("ellipse", { cx: x, cy: y, rx: width / 2, ry: ROW / 2, ...look })
+    : shape("rect", { x: x - width / 2, y: y - ROW / 2, width, height: ROW, rx: 6, ...look }),
+  shape("text", { x, y: y + 4.5, "font-size": 13, "text-anchor": "middle", fill: colour("--ink") }, allLabels[j]));
   return group;
 }
 
@@ -82,6 +83,7 @@ function legendLines() {
   if (!byId("sign-legend").hidden) {
     lines.push(["+ positive effect", "--edge"], ["− negative effect", "--minus"], ["± sign undecided", "--undecided"]);
   }
+  if (!byId("condition-legend").hidden) lines.push(["ellipses: conditions, with edges to what they change", "--target"]);
   if (!byId("open-legend").hidden) lines.push(["dashed: direction open", "--ink"]);
   return lines;
 }

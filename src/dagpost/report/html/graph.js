@@ -4,9 +4,10 @@ const LARGEST_FIT = 1.25; // largest zoom when the graph is fitted to its box
 
 const cy = cytoscape({
   container: box,
-  elements: names.map((_, j) => ({
-    data: { id: "n" + j, index: j, label: labels[j], width: content.widths[j] },
-    position: { x: content.x[j], y: content.y[j] },
+  elements: allNames.map((_, j) => ({
+    data: { id: "n" + j, index: j, label: allLabels[j], width: places.widths[j] },
+    position: { x: places.x[j], y: places.y[j] },
+    classes: isCondition(j) ? "condition" : "",
   })),
   layout: { name: "preset", fit: false },
   style: graphStyle(),
@@ -28,6 +29,8 @@ function graphStyle() {
   const chosen = colour("--chosen");
   return [
     { selector: "node", style: node }, { selector: "edge", style: line }, { selector: "edge.labelled", style: text },
+    { selector: "node.condition", style: { shape: "ellipse", "border-color": colour("--target") } },
+    { selector: "edge.target", style: inColour("--target") },
     { selector: "edge.minus", style: { ...inColour("--minus"), "target-arrow-shape": "tee", "arrow-scale": 1.3 } },
     { selector: "edge.undecided", style: inColour("--undecided") },
     { selector: "edge.open", style: { "target-arrow-shape": "none", "line-style": "dashed", "line-dash-pattern": [7, 4] } },
@@ -53,19 +56,20 @@ function drawEdges(list) {
   const visible = new Set();
   const fresh = [];
   for (const { i, j, open } of list) {
-    const id = i + (open ? "~" : "-") + j, p = adjacency(i, j);
+    const id = i + (open ? "~" : "-") + j, p = strength(i, j);
     visible.add(id);
     if (cy.getElementById(id).empty()) {
       const label = open || p < SURE ? p.toFixed(2) : "";
       const data = { id, source: "n" + i, target: "n" + j, i, j, p, label, bend: bendOf(i, j) };
-      fresh.push({ group: "edges", data, classes: [open ? "open" : "", signOf(i, j)].join(" ") });
+      fresh.push({ group: "edges", data, classes: [open ? "open" : "", kindOf(i, j)].join(" ") });
     }
   }
   cy.batch(() => {
     for (const id of shownEdges) if (!visible.has(id)) cy.getElementById(id).addClass("away");
     for (const id of visible) if (!shownEdges.has(id)) cy.getElementById(id).removeClass("away");
     cy.add(fresh);
-    const numbers = list.filter(({ i, j, open }) => open || adjacency(i, j) < SURE).length;
+    cy.nodes(".condition").toggleClass("away", !conditionSwitch.checked);
+    const numbers = list.filter(({ i, j, open }) => open || strength(i, j) < SURE).length;
     cy.edges().toggleClass("labelled", numbers <= MOST_LABELS);
     byId("number-legend").hidden = !numbers || numbers > MOST_LABELS;
   });
@@ -115,8 +119,8 @@ function chooseNode(j) {
   chosenNode = j;
   if (content.wide) hideLonelyNodes();
   spotlight(cy.getElementById("n" + j));
-  byId("node").value = String(j);
-  nodeDetails(j);
+  byId("node").value = isCondition(j) ? "" : String(j);
+  (isCondition(j) ? conditionDetails : nodeDetails)(j);
 }
 
 function chooseNothing() {
@@ -125,13 +129,21 @@ function chooseNothing() {
   explain();
 }
 
-cy.on("mousemove", "edge", ({ originalEvent: at, target }) =>
-  showTooltip(at.clientX, at.clientY, pairTitle(target.data("i"), target.data("j")),
-    edgeLines(target.data("i"), target.data("j"))));
-cy.on("mousemove", "node", ({ originalEvent: at, target }) =>
-  showTooltip(at.clientX, at.clientY, names[target.data("index")], nodeLines(target.data("index"))));
+cy.on("mousemove", "edge", ({ originalEvent: at, target }) => {
+  const { i, j } = target.data();
+  if (isCondition(i)) showTooltip(at.clientX, at.clientY, allNames[i] + " changes " + names[j], [fixed3(changes(i, j))]);
+  else showTooltip(at.clientX, at.clientY, pairTitle(i, j), edgeLines(i, j));
+});
+cy.on("mousemove", "node", ({ originalEvent: at, target }) => {
+  const j = target.data("index");
+  showTooltip(at.clientX, at.clientY, allNames[j], (isCondition(j) ? conditionLines : nodeLines)(j));
+});
 cy.on("mouseout", hideTooltip);
-cy.on("tap", "edge", ({ target }) => chooseEdge(target.data("i"), target.data("j")));
+cy.on("tap", "edge", ({ target }) => {
+  const { i, j } = target.data();
+  if (isCondition(i)) chooseNode(i);
+  else chooseEdge(i, j);
+});
 cy.on("tap", "node", ({ target }) => chooseNode(target.data("index")));
 cy.on("tap", (event) => event.target === cy && chooseNothing());
 

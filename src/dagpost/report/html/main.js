@@ -6,6 +6,7 @@ function redraw() {
 
 explain();
 makeViews();
+makeConditions();
 showView();
 makeTables();
 resizeGraph();

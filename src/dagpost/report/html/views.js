@@ -26,13 +26,16 @@ function showView() {
   }
   const above = list.length;
   if (content.wide) list = list.slice(0, content.wide);
-  drawEdges(list);
+  const targets = shownTargets(chosen ? CONSENSUS : threshold);
+  drawEdges([...list, ...targets]);
   const open = list.filter((pair) => pair.open).length;
   byId("open-legend").hidden = !open;
+  byId("condition-legend").hidden = !conditions.names.length || !conditionSwitch.checked;
   byId("sign-legend").hidden = !list.some(({ i, j }) => signOf(i, j));
   byId("shown").textContent = list.length + " of " + (content.wide ? above : ranked.length) + " pairs shown" +
     (content.wide ? ", the most probable first; the table below can be searched" : "") +
-    (open ? ", " + open + " with an open direction" : "");
+    (open ? ", " + open + " with an open direction" : "") +
+    (targets.length ? "; " + targets.length + " targets of conditions" : "");
 }
 
 function makeViews() {
