@@ -17,7 +17,7 @@ from dagpost.typing import Graphs
 
 LARGE = 16  # fewest nodes for short rounds of pairs, relocations and exchanges; with 12, drawing parents pays
 UNIFORM = 0.01  # added to the weights of near pairs, standard deviations of edges, so that none is left out
-REJECTED = (0.5, 0.2)  # share of regions whose exchange between levels Metropolis rejects, below `LARGE` and from it on
+REJECTED = (0.5, 0.3)  # share of regions whose exchange between levels Metropolis rejects, below `LARGE` and from it on
 ROUNDS = 80  # of a pass that adapts the ladder, after half as many of warm-up
 LONGEST_ROUND = 2000  # most moves of a round where families are scored in Python
 
@@ -25,7 +25,7 @@ LONGEST_ROUND = 2000  # most moves of a round where families are scored in Pytho
 def standard_recipe(d: int, scoring: Scoring, frequencies: Float[np.ndarray, "d d"] | None = None) -> Recipe:
     """Return the moves of a round, if families are scored by compiled code with relocations and other larger moves.
 
-    With many nodes a round is short, about one move per node, since exchanges between levels are cheap. Near pairs are
+    With many nodes a round is short, a few moves per node, since exchanges between levels are cheap. Near pairs are
     those whose edges vary: `frequencies` of edges in an earlier run give their standard deviations. What is slowest
     with 20 and 50 nodes is turning an edge between nodes that have to exchange parents as well: hence the exchanges.
     `benchmarks/mcmc.py` compares recipes.
@@ -40,7 +40,7 @@ def standard_recipe(d: int, scoring: Scoring, frequencies: Float[np.ndarray, "d 
         return recipe(pair=2 * d, relocation=few, exchange=few)
     variances = frequencies * (1 - frequencies)
     affinity = affinity_of(np.sqrt(variances + variances.T) + UNIFORM)
-    return recipe(affinity=affinity, near_pair=d, pair=few, relocation=few, exchange=few)
+    return recipe(affinity=affinity, near_pair=2 * d, pair=few, relocation=d // 8, exchange=few)
 
 
 def hottest_level(d: int, rows: int) -> float:
