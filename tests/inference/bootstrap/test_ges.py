@@ -6,7 +6,8 @@ import pytest
 import dagpost as dp
 from dagpost.graphs import all_dags, consistent_extension, essential_graph
 from dagpost.graphs.essential import complete
-from dagpost.inference.bootstrap.ges import greedy_search
+from dagpost.inference.bootstrap.ges import greedy_search, improve, workspace
+from dagpost.models.counts import no_counts
 
 DAGS = all_dags(4)
 CLASSES = essential_graph(DAGS)
@@ -58,6 +59,25 @@ def test_steps_are_those_of_single_dags(rows):
     for seed in range(8):
         values = drawn("erdos-renyi", 4, rows, seed)
         assert (greedy_search(values) == by_single_dags(values)).all(), seed
+
+
+def without_bounds(values):
+    """The same search, in which every step looks at all pairs."""
+    d = values.shape[1]
+    graph, scratch = np.zeros((d, d), dtype=bool), workspace(d, no_counts(d))
+    for inserting in (True, False):
+        scratch.bounds[:] = np.inf
+        while improve(graph, np.cov(values.T, ddof=0), len(values), inserting, scratch):
+            scratch.bounds[:] = np.inf
+    return graph
+
+
+@pytest.mark.parametrize("prior", ["erdos-renyi", "scale-free"])
+@pytest.mark.parametrize(("nodes", "rows"), [(6, 20), (12, 30), (25, 60)])
+def test_bounds_pass_over_no_better_step(prior, nodes, rows):
+    for seed in range(40):
+        values = drawn(prior, nodes, rows, 200 + seed)
+        assert (greedy_search(values) == without_bounds(values)).all(), seed
 
 
 def by_causal_learn(values):

@@ -3,6 +3,9 @@ categorical data, by the evidence.
 
 A step inserts or deletes the edge `x -> y` in some DAG of the class. A clique of undirected neighbours of `y`, taken to
 be its parents too, selects that DAG. Edges are inserted while the score improves, then deleted.
+
+The largest gain of each pair (x, y), whether or not the step is valid, is kept as an upper bound: it changes only if an
+edge at y or at an undirected neighbour of y does. Pairs whose bound is not above the best gain so far are passed over.
 """
 
 from __future__ import annotations
@@ -47,6 +50,9 @@ class Workspace(NamedTuple):
     chosen: np.ndarray  # (d,) positions in the pool
     queue: np.ndarray  # (d,)
     seen: np.ndarray  # (d,) bool
+    bounds: np.ndarray  # (d, d) upper bounds of the gains; infinite where none is known
+    before: np.ndarray  # (d, d) bool, the graph before a step
+    touched: np.ndarray  # (d,) bool, nodes at which a step changed an edge
     counting: CountScratch
     counts: CountTable
 
@@ -60,34 +66,41 @@ class Step(NamedTuple):
 
 
 @njit
+def workspace(d, counts):
+    """Return memory for a search over graphs of d nodes."""
+    nodes, pairs, flags = np.empty((4, d), dtype=np.int64), np.empty((2, d, d)), np.empty((2, d), dtype=np.bool_)
+    return Workspace(
+        pairs[0], np.empty(d), nodes[0], nodes[1], nodes[2], nodes[3], flags[0], pairs[1],
+        np.empty((d, d), dtype=np.bool_), flags[1], count_scratch(counts), counts,
+    )  # fmt: skip
+
+
+@njit
 def _search(covariance, rows, counts):
     """Return the essential graph after the insertion and the deletion phase."""
     d = covariance.shape[0]
-    graph = np.zeros((d, d), dtype=np.bool_)
-    nodes = np.empty((4, d), dtype=np.int64)
-    scratch = Workspace(
-        np.empty((d, d)), np.empty(d), nodes[0], nodes[1], nodes[2], nodes[3], np.empty(d, dtype=np.bool_),
-        count_scratch(counts), counts,
-    )  # fmt: skip
+    graph, scratch = np.zeros((d, d), dtype=np.bool_), workspace(d, counts)
     for inserting in (True, False):
-        while _improve(graph, covariance, rows, inserting, scratch):
+        scratch.bounds[:] = np.inf
+        while improve(graph, covariance, rows, inserting, scratch):
             pass
     return graph
 
 
 @njit
-def _improve(graph, covariance, rows, inserting, scratch):
+def improve(graph, covariance, rows, inserting, scratch):
     """Apply the step with the largest gain; return False if no gain is positive."""
     d = graph.shape[0]
     best, clique = Step(0.0, -1, -1), np.zeros(d, dtype=np.bool_)
     for x in range(d):
         for y in range(d):
             there = graph[x, y]  # x -> y or x - y
-            if x != y and (there != inserting) and not (inserting and graph[y, x]):
+            if x != y and (there != inserting) and not (inserting and graph[y, x]) and scratch.bounds[x, y] > best.gain:
                 best = _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratch)
     if best.x < 0:
         return False
     x, y = best.x, best.y
+    scratch.before[:] = graph
     for z in range(d):
         if z == x or not (graph[z, y] and graph[y, z]):
             continue  # only edges to undirected neighbours of y get a direction
@@ -101,12 +114,30 @@ def _improve(graph, covariance, rows, inserting, scratch):
     graph[y, x] = False
     if not complete(graph):
         raise RuntimeError("GES: a step led to a graph without consistent extension; this is a bug")
+    _forget_bounds(graph, scratch)
     return True
 
 
 @njit
+def _forget_bounds(graph, scratch):
+    """Forget the bounds of all pairs (x, y) with a changed edge at y or at an undirected neighbour of y."""
+    d = graph.shape[0]
+    scratch.touched[:] = False
+    for a in range(d):
+        for b in range(d):
+            if graph[a, b] != scratch.before[a, b]:
+                scratch.touched[a] = scratch.touched[b] = True
+    for y in range(d):
+        near = scratch.touched[y]
+        for z in range(d):
+            near = near or (scratch.touched[z] and graph[z, y] and graph[y, z])
+        if near:
+            scratch.bounds[:, y] = np.inf
+
+
+@njit
 def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratch):
-    """Return the better of `best` and the best step for x -> y; `clique` is updated with it.
+    """Return the better of `best` and the best step for x -> y; `clique` and the bound of the pair are updated.
 
     For insertion the clique holds all undirected neighbours of y adjacent to x, and others; for deletion, some of those
     adjacent to x.
@@ -114,6 +145,7 @@ def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratc
     family, pool, chosen = scratch.family, scratch.pool, scratch.chosen
     d = graph.shape[0]
     parents = many = 0
+    scratch.bounds[x, y] = -np.inf
     for z in range(d):
         if graph[z, y] and not graph[y, z] and z != x:
             family[parents] = z
@@ -135,6 +167,7 @@ def _best_of_pair(x, y, graph, covariance, rows, inserting, best, clique, scratc
         gain = _gain(x, y, family, size, covariance, rows, scratch)
         if not inserting:
             gain = -gain
+        scratch.bounds[x, y] = max(scratch.bounds[x, y], gain)
         if gain > best.gain and (not inserting or _separated(y, x, family, parents, size, graph, scratch)):
             best = Step(gain, x, y)
             clique[:] = False
