@@ -4,9 +4,9 @@
     python benchmarks/growth.py --figure docs/images/growth.png
 
 Erdős–Rényi networks with two edges per node and weights of the paper: 200 rows for every number of columns, 20 columns
-for every number of rows. Up to 20 columns draws are exact; beyond, each run ends at the default precision (standard error
-0.01 of every edge) or at `--limit` seconds. Compiling is not counted. Rows go to results/growth.csv and are kept: a second call runs what is missing.
-`--figure` draws what is there.
+for every number of rows. Up to 20 columns draws are exact; beyond, each run ends at the default precision (standard
+error 0.01 of every edge) or at `--limit` seconds. Compiling is not counted. Rows go to results/growth.csv and are kept:
+a second call runs what is missing. `--figure` draws what is there.
 """
 
 from __future__ import annotations
