@@ -152,11 +152,13 @@ def test_resampled_draws_keep_their_chains():
 @pytest.mark.slow
 def test_errors_are_the_spread_over_seeds():
     """48 short chains of neighbouring graphs: the spread of the mean is near the reported error, while that of
-    independent draws is clearly too small. The standard deviation of 48 means is known to 10 %."""
+    independent draws is too small by a factor of 1.6 to 2.5. The standard deviation of 48 means is known to 10 %."""
     options = {"method": "mc3", "particles": 150, "burn_in": 200, "thin": 2, "neighbourhood": "exact"}
     posts = [dp.fit(SIM.train, "bge", seed=seed, progress=False, **options) for seed in range(48)]
+    too_small = []
     for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (3, 1), (3, 0)):
         found = [post.effect(*pair, draws=1) for post in posts]
         spread = np.std([e.mean for e in found], ddof=1)
         assert 0.6 < spread / np.mean([e.error for e in found]) < 1.6
-        assert spread > 1.3 * np.mean([np.sqrt(e.between / len(post)) for e, post in zip(found, posts)])
+        too_small.append(spread / np.mean([np.sqrt(e.between / len(post)) for e, post in zip(found, posts)]))
+    assert min(too_small) > 1.3 and np.mean(too_small) > 1.8
