@@ -30,6 +30,7 @@ from dagpost.data import Dataset
 from dagpost.errors import InputError, positive
 from dagpost.models.base import Model, Statistics
 from dagpost.models.conjugate import ConjugateTable, soft_evidence
+from dagpost.models.statistics import chosen_groups
 from dagpost.typing import Graph, Graphs, Key, RowGroups, Rows, Scalar, SoftColumn, Theta
 
 KNOTS = np.linspace(-3.0, 3.0, 13)
@@ -178,7 +179,7 @@ class Additive(Model):
     def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics:
         """Return the statistics with further rows, in the units of the known ones."""
         table, sums, count, shift, scale, values = stats.shared
-        d, gets = len(table.group), np.ones(len(count), np.bool_) if groups is None else groups
+        d, gets = len(table.group), chosen_groups(groups, len(count))
         own = np.where(np.arange(sums.shape[1]) < d, table.floor, 1 / self.signal_ratios[0])
         products = table.matrix[: len(count)] - np.diag(own) + _mean_part(sums, count)
         columns = gets[:, None, None] * np.stack([self._columns((rows - a) / b) for a, b in zip(shift, scale)])

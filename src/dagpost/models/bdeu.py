@@ -35,6 +35,7 @@ from dagpost.models.counts import (
     family_alpha,
     family_counts,
 )
+from dagpost.models.statistics import chosen_groups
 from dagpost.typing import Graph, Graphs, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, Theta
 
 PRIORS = {"bdeu": BDEU, "k2": K2, "bds": BDS}
@@ -139,7 +140,7 @@ class BDeu(Model):
         if self.variant == "bds":  # its prior changes with the combinations that occur: no ratio is a density
             return None
         table = stats.shared
-        gets = np.ones(len(table.free), np.bool_) if groups is None else groups
+        gets = chosen_groups(groups, len(table.free))
         more = table._replace(
             codes=np.concatenate([table.codes, rows.T.astype(table.codes.dtype)], axis=1),
             weights=np.append(table.weights, np.ones(len(rows))),

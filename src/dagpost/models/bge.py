@@ -30,6 +30,7 @@ from dagpost.models.completion import Completion, Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression, soft_evidence
 from dagpost.models.gaussian import grams
 from dagpost.models.linear_gaussian import LinearGaussian, NodeGram
+from dagpost.models.statistics import chosen_groups
 from dagpost.typing import Graph, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, Theta
 
 
@@ -155,7 +156,7 @@ class BGe(Model):
 
     def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics:
         shared = stats.shared
-        gets = np.ones(len(shared.count), np.bool_) if groups is None else groups
+        gets = chosen_groups(groups, len(shared.count))
         n, new_mean = gets * len(rows), rows.mean(axis=0)
         apart, total = shared.sample_mean - new_mean, shared.count + n
         known = shared.count / np.maximum(total, 1)

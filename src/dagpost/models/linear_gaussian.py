@@ -20,6 +20,7 @@ from dagpost.models.base import Model, Statistics, WeightMoments
 from dagpost.models.completion import Equations, GaussianCompletion
 from dagpost.models.conjugate import ConjugateTable, coefficients, regression
 from dagpost.models.gaussian import Noise, grams, log_normal
+from dagpost.models.statistics import chosen_groups
 from dagpost.typing import Graph, Key, Nodes, RowGroups, Rows, Scalar, SoftColumn, SoftGraph, Theta
 
 
@@ -118,7 +119,7 @@ class LinearGaussian(Model):
 
     def extended(self, stats: Statistics, rows: Rows, groups: RowGroups | None = None) -> Statistics:
         gram, count = stats.shared
-        gets = np.ones(len(count), np.bool_) if groups is None else groups
+        gets = chosen_groups(groups, len(count))
         return Statistics(
             SharedGram(gram + gets[:, None, None] * (rows.T @ rows), count + gets * len(rows)), stats.node
         )

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from dagpost.typing import RowGroups
+
 
 class Statistics(NamedTuple):
     """Statistics of the data that `log_family` needs.
@@ -43,3 +45,8 @@ class NodeRows(NamedTuple):
 
     index: Any  # (d,)
     observed: Any  # (d, n)
+
+
+def chosen_groups(groups: RowGroups | None, count: int) -> RowGroups:
+    """Return which of so many groups of rows are meant: those given, or all."""
+    return np.ones(count, np.bool_) if groups is None else groups
