@@ -194,24 +194,41 @@ def _remove_sink(graph, rest, candidates):
     """
     for x in candidates:
         if _is_extension_sink(rest, x):
-            for y in range(rest.shape[0]):
-                if rest[x, y]:
-                    graph[x, y] = False
-                rest[x, y] = rest[y, x] = False
+            _remove(graph, rest, x)
             return x
     return -1
+
+
+@njit
+def _remove(graph, rest, x):
+    """Direct the undirected edges of a sink towards it, and remove it from `rest`."""
+    for y in range(rest.shape[0]):
+        if rest[x, y]:
+            graph[x, y] = False
+        rest[x, y] = rest[y, x] = False
 
 
 @njit
 def complete(graph):
     """Replace a partially directed graph by the essential graph of its extensions; return False if it has none."""
     d = graph.shape[0]
-    rest, left = graph.copy(), np.ones(d, dtype=np.bool_)
-    for _ in range(d):
-        sink = _remove_sink(graph, rest, np.flatnonzero(left))
-        if sink < 0:
-            return False
-        left[sink] = False
+    rest, left, listed = graph.copy(), np.ones(d, dtype=np.bool_), np.ones(d, dtype=np.bool_)
+    candidates, many, removed = np.arange(d - 1, -1, -1), d, 0
+    while many > 0:  # a node that was no sink may be one after the removal of an adjacent node alone
+        many -= 1
+        x = candidates[many]
+        listed[x] = False
+        if not left[x] or not _is_extension_sink(rest, x):
+            continue
+        left[x] = False
+        removed += 1
+        for y in range(d):
+            if (rest[x, y] or rest[y, x]) and not listed[y]:
+                listed[y], candidates[many] = True, y
+                many += 1
+        _remove(graph, rest, x)
+    if removed < d:
+        return False
     order, compelled = np.empty(d, dtype=np.int64), np.empty((d, d), dtype=np.bool_)
     fill_topological_order(graph, order)
     _write_essential(graph, order, compelled, graph)

@@ -48,7 +48,7 @@ METHODS: dict[str, MethodName] = {
     "mc3": MethodName(Mc3),
     "m-mc3": MethodName(JointMc3, fixed=(("variant", "m"),)),
     "g-mc3": MethodName(JointMc3, fixed=(("variant", "g"),)),
-    "bootstrap-pc": MethodName(Bootstrap, fixed=(("learner", "pc"),)),
+    "bootstrap-pc": MethodName(Bootstrap, fixed=(("learner", "pc"),), without=("penalty",)),
     "bootstrap-ges": MethodName(Bootstrap, fixed=(("learner", "ges"),), without=("significance", "without_dag")),
     "exact": MethodName(Exact),
 }

@@ -6,6 +6,7 @@ import pytest
 import dagpost as dp
 from dagpost.graphs import all_dags, consistent_extension, essential_graph
 from dagpost.graphs.essential import complete
+from dagpost.inference.bootstrap import ges
 from dagpost.inference.bootstrap.ges import greedy_search, improve, workspace
 from dagpost.models.counts import no_counts
 
@@ -20,22 +21,22 @@ def drawn(prior, nodes, rows, seed):
     return sim.train.values[np.random.default_rng(seed).integers(rows, size=rows)]
 
 
-def bic(values):
-    """Of each DAG on four nodes, by least squares."""
+def bic(values, penalty=1.0):
+    """Of each DAG on four nodes, by least squares, with a factor on its penalty."""
     n, centred = len(values), values - values.mean(axis=0)
     out = np.zeros(len(DAGS))
     for m, graph in enumerate(DAGS):
         for j in range(4):
             parents = centred[:, graph[:, j]]
             left = centred[:, j] - parents @ np.linalg.lstsq(parents, centred[:, j])[0]
-            out[m] -= 0.5 * n * np.log(np.mean(left**2)) + 0.5 * np.log(n) * parents.shape[1]
+            out[m] -= 0.5 * n * np.log(np.mean(left**2)) + penalty * 0.5 * np.log(n) * parents.shape[1]
     return out
 
 
-def by_single_dags(values):
+def by_single_dags(values, penalty=1.0):
     """What GES stands for: go to the best class among those whose DAGs have one edge more than a DAG of this one, while
     that helps; then likewise with one edge less."""
-    scores = bic(values)
+    scores = bic(values, penalty)
     sizes = DAGS.sum(axis=(1, 2))
     now = int(np.flatnonzero(sizes == 0)[0])
     for change in (1, -1):
@@ -53,21 +54,33 @@ def by_single_dags(values):
     return CLASSES[now]
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("penalty", [1.0, 3.0])
 @pytest.mark.parametrize("rows", [12, 40, 400])
-def test_steps_are_those_of_single_dags(rows):
+def test_steps_are_those_of_single_dags(rows, penalty):
     for seed in range(8):
         values = drawn("erdos-renyi", 4, rows, seed)
-        assert (greedy_search(values) == by_single_dags(values)).all(), seed
+        assert (greedy_search(values, penalty=penalty) == by_single_dags(values, penalty)).all(), seed
+
+
+class Expired:
+    expired = True
+
+
+def test_a_time_limit_ends_the_search_with_the_graph_reached():
+    values = drawn("erdos-renyi", 25, 60, 0)
+    whole, part = greedy_search(values), greedy_search(values, clock=Expired())
+    ends = whole.astype(int).sum() - (whole & whole.T).sum() // 2, part.astype(int).sum() - (part & part.T).sum() // 2
+    assert ends[1] == ges.STEPS < ends[0]
+    assert consistent_extension(part).sum() == ges.STEPS
 
 
 def without_bounds(values):
     """The same search, in which every step looks at all pairs."""
-    d = values.shape[1]
+    n, d = values.shape
     graph, scratch = np.zeros((d, d), dtype=bool), workspace(d, no_counts(d))
     for inserting in (True, False):
         scratch.bounds[:] = np.inf
-        while improve(graph, np.cov(values.T, ddof=0), len(values), inserting, scratch):
+        while improve(graph, np.cov(values.T, ddof=0), n, 0.5 * np.log(n), inserting, scratch):
             scratch.bounds[:] = np.inf
     return graph
 
@@ -78,6 +91,24 @@ def test_bounds_pass_over_no_better_step(prior, nodes, rows):
     for seed in range(40):
         values = drawn(prior, nodes, rows, 200 + seed)
         assert (greedy_search(values) == without_bounds(values)).all(), seed
+
+
+@pytest.mark.parametrize("prior", ["erdos-renyi", "scale-free"])
+def test_bounds_that_are_kept_are_those_of_the_graph(prior):
+    for seed in range(30):
+        values = drawn(prior, 8, 30, 300 + seed)
+        n, d = values.shape
+        covariance, price = np.cov(values.T, ddof=0), 0.5 * np.log(n)
+        graph, scratch, anew = np.zeros((d, d), dtype=bool), *(workspace(d, no_counts(d)) for _ in range(2))
+        clique = np.zeros(d, dtype=bool)
+        for inserting in (True, False):
+            scratch.bounds[:] = np.inf
+            while improve(graph, covariance, n, price, inserting, scratch):
+                for y, x in zip(*np.nonzero(scratch.bounds < np.inf)):
+                    if x != y and graph[x, y] != inserting and not (inserting and graph[y, x]):
+                        anew.listed[:] = -1
+                        ges._best_of_pair(x, y, graph, covariance, n, price, inserting, ges.UNBEATEN, clique, anew)
+                        assert scratch.bounds[y, x] == pytest.approx(anew.bounds[y, x], abs=1e-9), (seed, x, y)
 
 
 def by_causal_learn(values):

@@ -1,6 +1,7 @@
 """The DAG bootstrap, with PC and GES."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
@@ -192,3 +193,21 @@ def test_auroc_in_favour_of_classes():
         post = Posterior(graph[None], np.zeros(1), tuple("abcd"), dp.BGe(), dp.ErdosRenyi())
         expected = roc_auc_score(truth.reshape(-1), favoured_by_hand(graph, truth).reshape(-1))
         assert dp.metrics.auroc(post, truth, by_class=True) == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_a_larger_penalty_keeps_false_edges_out_where_columns_are_many():
+    sim = dp.simulate("bge", nodes=40, observations=50, seed=2, interventional_sets=0)
+    usual, strict = (
+        dp.fit(sim.train, "bge", method="bootstrap-ges", particles=4, penalty=penalty) for penalty in (1.0, 3.0)
+    )
+    assert dp.metrics.brier_score(strict, sim.graph) < 0.5 * dp.metrics.brier_score(usual, sim.graph)
+    assert strict.info["options"]["penalty"] == 3.0
+
+
+def test_a_penalty_is_refused_where_there_is_none():
+    table = pd.DataFrame({"a": list("xyxy") * 5, "b": list("xxyy") * 5})
+    with pytest.raises(InputError, match=r"penalty=2 is for BIC: .* leave it out"):
+        dp.fit(table, "bdeu", method="bootstrap-ges", penalty=2)
+    with pytest.raises(InputError, match="penalty"):
+        dp.fit(SIM.train, "bge", method="bootstrap-pc", penalty=2)

@@ -21,7 +21,7 @@ from dagpost._util.clock import Clock
 from dagpost._util.numerics import generator, key_from_seed
 from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
-from dagpost.errors import InputError, nearest, whole_number
+from dagpost.errors import InputError, nearest, positive, whole_number
 from dagpost.graphs import consistent_extension
 from dagpost.inference.bootstrap.ges import greedy_search
 from dagpost.inference.bootstrap.pc import pc_of_counts, pc_search
@@ -77,13 +77,13 @@ class PcSettings:
 
 def bootstrap(
     data: Dataset, model: Model, prior: GraphPrior, *, learner: Literal["pc", "ges"], particles: int, seed: int,
-    pc: PcSettings | None = None, progress: bool | None = None, checkpoint: Sections | None = None,
-    clock: Clock | None = None,
+    pc: PcSettings | None = None, penalty: float = 1.0, progress: bool | None = None,
+    checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
     """Learn one graph from each of `particles` resamples of the rows; from fewer, at least one, if the clock expires.
 
-    Resamples whose graph has no consistent extension are dropped. `pc` holds the settings of PC; GES has none, and its
-    graphs always have an extension.
+    Resamples whose graph has no consistent extension are dropped. `pc` holds the settings of PC. Graphs of GES always
+    have an extension; `penalty` is the factor on its BIC's penalty.
     """
     if not model.has_evidence:
         raise InputError(f"bootstrap-{learner} needs a model with closed-form evidence, not {model.name!r}: use 'dibs'")
@@ -94,6 +94,8 @@ def bootstrap(
         )
     if data.intervened.any():
         raise InputError("PC and GES need observational data: remove the rows with interventions, or use 'auto'")
+    if model.categorical and penalty != 1:
+        raise InputError(f"penalty={penalty:g} is for BIC: GES scores categories by their evidence, leave it out")
     rng = generator(key_from_seed(seed))
     settings = pc or PcSettings()
     level = float(settings.significance)
@@ -116,7 +118,7 @@ def bootstrap(
             counts = model.count_table(model.summarise(sample)) if model.categorical else None
             for tried in settings.levels(level):
                 if learner == "ges":
-                    essential = greedy_search(sample.values, counts)
+                    essential = greedy_search(sample.values, counts, penalty, clock if not classes else None)
                 else:
                     essential = pc_search(sample.values, tried) if counts is None else pc_of_counts(counts, tried)
                 if _has_dag(essential, classes, rng):
@@ -190,14 +192,19 @@ class Bootstrap(Method):
         Number of resamples.
     significance, without_dag
         Options of PC; see `PcSettings`.
+    penalty
+        Option of GES: factor on the penalty of BIC, which is too small where columns are many and rows are few (with
+        500 columns and 200 rows graphs have thousands of false edges); 2 to 4 is usual then.
     """
 
     learner: Literal["pc", "ges"] = "ges"
     particles: int = 30
     significance: float = PcSettings.significance
     without_dag: Literal["halve", "drop"] = PcSettings.without_dag
+    penalty: float = 1.0
 
     def __post_init__(self):
+        positive("penalty", self.penalty)
         if self.learner not in ("pc", "ges"):
             raise InputError(f"learner={self.learner!r}: give 'pc' or 'ges'")
         whole_number("particles", self.particles, least=1)
@@ -208,12 +215,12 @@ class Bootstrap(Method):
         return f"bootstrap-{self.learner}"
 
     def options(self) -> dict[str, Any]:
-        own = super().options()
-        return own if self.learner == "pc" else {k: v for k, v in own.items() if k in ("learner", "particles")}
+        others = ("penalty",) if self.learner == "pc" else ("significance", "without_dag")
+        return {name: value for name, value in super().options().items() if name not in others}
 
     def run(self, problem: Problem) -> Posterior:
         return bootstrap(
             problem.data, problem.model, problem.prior, learner=self.learner, particles=self.particles,
-            seed=problem.seed, pc=PcSettings(self.significance, self.without_dag), progress=problem.progress,
-            checkpoint=problem.checkpoint, clock=problem.clock,
+            seed=problem.seed, pc=PcSettings(self.significance, self.without_dag), penalty=self.penalty,
+            progress=problem.progress, checkpoint=problem.checkpoint, clock=problem.clock,
         )  # fmt: skip
