@@ -89,7 +89,7 @@ class Step(NamedTuple):
     y: int
 
 
-UNBEATEN = Step(np.inf, np.int64(-1), np.int64(-1))
+UNBEATEN = Step(np.inf, -1, -1)
 
 
 @njit
