@@ -18,17 +18,15 @@ One Cholesky factor of the parents' block gives all d flips: with `v_i = L⁻¹ 
 
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 from numba import prange
 
 from dagpost._util.compiled import njit
-from dagpost._util.numerics import log_add, map_chunked
+from dagpost._util.numerics import log_add
+from dagpost.inference.dibs.family_terms import family_terms, log_evidences
 from dagpost.models.conjugate import ConjugateTable, evidence_formula, factorise
 
 
@@ -178,79 +176,26 @@ def flip_ratios_on_host(table: ConjugateTable, graphs: np.ndarray, mean_log: boo
     return out
 
 
-BLOCKS = (16, 32, 48)
-"""Sizes of the blocks of parents in JAX, up to half of the nodes: the smallest is used that holds the parents of all
-families. Most steps have few parents, for which a block of all nodes would be mostly padding."""
-
-
 def flip_ratios_in_jax(
     table: ConjugateTable, graphs: Float[Array, "m s d d"], mean_log: bool = False, chunk: int | None = None
 ) -> Float[Array, "m d d"]:
-    """Return the same ratios computed in JAX, for accelerators: all families at once, in padded blocks.
+    """Return the same ratios computed in JAX, for accelerators: all families at once.
 
     At most `chunk` particles are worked on at once.
     """
-    d = graphs.shape[-1]
-    sizes = [size for size in BLOCKS if 2 * size <= d]
-
-    def with_blocks(size, graphs):
-        def of_particle(samples):
-            by_node = jax.vmap(lambda columns, j: _column_ratios(table, columns, j, mean_log, size), in_axes=(2, 0))
-            return by_node(samples, jnp.arange(d)).T
-
-        return map_chunked(of_particle, graphs, chunk or len(graphs))
-
-    most = jnp.max(jnp.sum(graphs, axis=-2))
-    smallest = jnp.sum(most > jnp.asarray(sizes))
-    return lax.switch(smallest, [partial(with_blocks, size) for size in (*sizes, d)], graphs)
-
-
-def _column_ratios(
-    table: ConjugateTable, columns: Float[Array, "s d"], j, mean_log: bool, size: int
-) -> Float[Array, " d"]:
-    """Return the ratios of one node and every possible parent, from its S sampled columns of at most `size` parents."""
-    d = columns.shape[1]
-    group = jnp.asarray(table.group)[j]
-    matrix, prior = jnp.asarray(table.matrix)[group], jnp.log(jnp.diagonal(jnp.asarray(table.prior_matrix)))
-    constant, power = jnp.asarray(table.constant)[group], jnp.asarray(table.power)[group]
-    prior_power = jnp.asarray(table.prior_power)
-
-    def score(p, log_determinant, schur, prior_determinant):
-        p = jnp.clip(p, 0, d - 1)
-        return (
-            constant[p] - 0.5 * log_determinant + 0.5 * prior_determinant
-            - power[p] * jnp.log(table.offset + table.scale * schur) + prior_power[p] * prior[j] - table.linear * schur
-        )  # fmt: skip
-
-    def one(column):
-        inside = column > 0.5
-        # row k of `places` has a 1 at the k-th parent, and none if there are fewer: such rows are those of the identity
-        places = ((jnp.cumsum(inside) == 1 + jnp.arange(size)[:, None]) & inside).astype(matrix.dtype)
-        unused = jnp.diag(1 - jnp.sum(places, axis=1))
-        rows = jnp.matmul(places, matrix, precision="highest")
-        lower = jnp.linalg.cholesky(jnp.matmul(rows, places.T, precision="highest") + unused)
-        # in one call: see `map_chunked`
-        sides = jnp.concatenate([rows, jnp.eye(size, dtype=matrix.dtype)], axis=1)
-        both = jax.scipy.linalg.solve_triangular(lower, sides, lower=True)
-        solved, root = both[:, :d], both[:, d:]
-        log_determinant = 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
-        prior_determinant = jnp.sum(column * prior)
-        residual = jnp.maximum(jnp.diagonal(matrix) - jnp.sum(solved**2, axis=0), table.floor)
-        schur = residual[j]
-        cross = matrix[:, j] - solved.T @ solved[:, j]
-        p = jnp.sum(inside)
-        here = score(p, log_determinant, schur, prior_determinant)
-        added = score(
-            p + 1, log_determinant + jnp.log(residual), jnp.maximum(schur - cross**2 / residual, table.floor),
-            prior_determinant + prior,
-        )  # fmt: skip
-        diagonal = jnp.where(inside, jnp.sum(root**2, axis=0) @ places, 1.0)
-        coefficient = (root.T @ solved[:, j]) @ places
-        removed = score(
-            p - 1, log_determinant + jnp.log(diagonal), schur + coefficient**2 / diagonal, prior_determinant - prior
-        )
-        return jnp.where(inside, here, added), jnp.where(inside, removed, here)
-
-    on, off = jax.vmap(one)(columns)
-    log_mean = jax.nn.logsumexp(on, axis=0) - jax.nn.logsumexp(off, axis=0)
-    return jnp.where(jnp.arange(d) == j, 0.0, jnp.mean(on - off, axis=0) if mean_log else log_mean)
+    m, samples, d = graphs.shape[:3]
+    flat = graphs.reshape(-1, d, d)
+    terms = family_terms(table, flat, chunk and chunk * samples)
+    floor, prior = jnp.asarray(table.floor), jnp.log(jnp.diagonal(jnp.asarray(table.prior_matrix)))
+    inside = jnp.swapaxes(flat, 1, 2) > 0.5  # row j has the parents of node j
+    p, prior_determinant = jnp.sum(inside, axis=2)[..., None], (inside @ prior)[..., None]
+    determinant, schur = terms.log_determinant[..., None], terms.schur[..., None]
+    pivot, step = terms.pivot, jnp.where(inside, -1, 1)
+    here = log_evidences(table, p, determinant, schur, prior_determinant)
+    other = jnp.maximum(schur - step * terms.cross**2 / pivot, floor)
+    there = log_evidences(table, p + step, determinant + jnp.log(pivot), other, prior_determinant + step * prior)
+    on, off = jnp.where(inside, here, there), jnp.where(inside, there, here)
+    on, off = (part.reshape(m, samples, d, d) for part in (on, off))
+    log_means = jax.nn.logsumexp(on, axis=1) - jax.nn.logsumexp(off, axis=1)
+    ratios = jnp.mean(on - off, axis=1) if mean_log else log_means
+    return jnp.where(jnp.eye(d, dtype=bool), 0.0, jnp.swapaxes(ratios, 1, 2))

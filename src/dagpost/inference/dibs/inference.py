@@ -16,6 +16,7 @@ from dagpost.graphs import all_columns
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.dibs.devices import check_devices
 from dagpost.inference.dibs.estimators import Estimator
+from dagpost.inference.dibs.family_terms import kernel_takes
 from dagpost.inference.dibs.latent import Embedding
 from dagpost.inference.dibs.particles import to_posterior
 from dagpost.inference.dibs.posterior import DibsPosterior, evidences
@@ -25,6 +26,7 @@ from dagpost.inference.dibs.svgd import Callback, ParticleState, initial_state, 
 from dagpost.inference.dibs.target import Target
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model, Statistics
+from dagpost.models.conjugate import ConjugateTable
 from dagpost.posterior import Posterior
 from dagpost.priors import GraphPrior
 
@@ -78,7 +80,8 @@ def prepare(model: Model, prior: GraphPrior, settings: Settings, data: Dataset, 
     uses_host = on_host and settings.collapsed and settings.estimator.kind in ("flip", "score")
     check_devices(settings.devices, particles, uses_host, isinstance(settings.optimiser, RmsProp))
     chunks = chunk_sizes(model, settings, data.nodes, stats, particles // settings.devices)
-    return Prepared(Target(model, prior, settings, on_host, *chunks), gradient_stats, stats)
+    by_kernel = isinstance(gradient_stats, ConjugateTable) and kernel_takes(gradient_stats)
+    return Prepared(Target(model, prior, settings, on_host, *chunks, by_kernel), gradient_stats, stats)
 
 
 def chunk_sizes(model: Model, settings: Settings, d: int, stats: Statistics, particles: int) -> tuple[int, int]:

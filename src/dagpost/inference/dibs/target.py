@@ -18,6 +18,7 @@ from dagpost.inference.dibs.estimators import (
     log_estimate,
     surrogate,
 )
+from dagpost.inference.dibs.family_terms import evidence_by_kernel
 from dagpost.inference.dibs.flips import flip_ratios_in_jax, flip_ratios_on_host, plain_table
 from dagpost.inference.dibs.host_calls import host_call
 from dagpost.inference.dibs.latent import edge_probabilities, hard_graph, mask_certain_edges, soft_graph
@@ -41,6 +42,8 @@ class Target(NamedTuple):
     """Particles processed at once."""
     sample_chunk: int
     """Sampled graphs of a particle processed at once."""
+    by_kernel: bool = False
+    """Whether a kernel on the GPU scores closed-form families of hard graphs (`family_terms.py`)."""
 
     @property
     def known(self) -> Constraints | None:
@@ -159,6 +162,8 @@ def _family_scores(target: Target, stats: Statistics, scale):
             return lambda graph, theta: _count_evidence(table, graph, target.on_host)
         if settings.estimator.kind == "score" and target.on_host:
             return lambda graph, theta: _evidence_on_host(table, graph)
+        if settings.estimator.kind == "score" and target.by_kernel:
+            return lambda graph, theta: evidence_by_kernel(table, lax.stop_gradient(graph))
         return lambda graph, theta: jax.vmap(lambda g, j: soft_evidence(table, g, j, table.group[j]), in_axes=(1, 0))(
             graph, jnp.arange(graph.shape[-1])
         )
