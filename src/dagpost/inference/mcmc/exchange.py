@@ -12,7 +12,9 @@ by A ∪ C = B alone, and
 
     sum over A of w_tail(A) * sum over C ⊇ B - A of w_head(C)
 
-takes the scores of 2 * 2^|B| families, the inner sums by one pass over all sets for each member of B.
+takes the scores of 2 * 2^|B| families, the inner sums by one pass over all sets for each member of B. Weights are
+relative to the largest of their node, which may belong to sets that do not go together: where nothing but tiny numbers
+is left of a sum, the logarithms of all pairs of sets are compared instead.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ from dagpost._util.numerics import exponentiate
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, BLOCK, MISSING, REJECTED, below, near, random_pair, uniform
 from dagpost.inference.mcmc.scoring import log_weight, rescore, score
 from dagpost.inference.mcmc.structure import copy, copy_row, discard, has, holds, insert, set_parents
+
+TINY = 1e-200
+"""Sum of weights below which rounding errors and underflow may matter."""
 
 
 @njit
@@ -52,7 +57,7 @@ def exchange_move(dag, scores, scorer, cache, temper, rng, scratch, affinity):
         below_j |= np.int64(holds(dag.ancestors, block[a], j)) << a
 
     # rows of weights: tail and head for i -> j, then tail and head for j -> i
-    weights, largest, sums = scratch.weights, scratch.largest, scratch.sums
+    logs, weights, largest, sums = scratch.logs, scratch.weights, scratch.largest, scratch.sums
     for row in range(4):
         is_i = row == 0 or row == 3
         is_tail = row % 2 == 0
@@ -62,25 +67,30 @@ def exchange_move(dag, scores, scorer, cache, temper, rng, scratch, affinity):
         barred = below_i | below_j if is_tail else (below_i if is_i else below_j)
         if holds(dag.ancestors, tail, head):
             barred = -1  # the edge itself would close a cycle
-        if not _weigh(scorer, cache, temper, node, rest, other, block, b, barred, weights[row], scratch):
+        if not _weigh(scorer, cache, temper, node, rest, other, block, b, barred, logs[row], scratch):
             _restore(dag, i, j, old_i, old_j, forward)
             rng[0] = before
             return MISSING
     for row in range(4):
+        copy(weights[row, : full + 1], logs[row])
         largest[row] = exponentiate(weights[row], full + 1)
-    level = max(largest[0] + largest[1], largest[2] + largest[3])  # that of a direction without a cycle
-    total_1 = _total(weights[0], weights[1], sums[0], b) * np.exp(largest[0] + largest[1] - level)
-    total_2 = _total(weights[2], weights[3], sums[1], b) * np.exp(largest[2] + largest[3] - level)
-    if not total_1 + total_2 > 0:  # all of it is below the smallest number
-        _restore(dag, i, j, old_i, old_j, forward)
-        return REJECTED
-    towards_j = uniform(rng) * (total_1 + total_2) < total_1
+    levels_1, levels_2 = largest[0] + largest[1], largest[2] + largest[3]
+    total_1 = _total(weights[0], weights[1], sums[0], b)
+    total_2 = _total(weights[2], weights[3], sums[1], b)
+    if (levels_1 > -np.inf and total_1 < TINY) or (levels_2 > -np.inf and total_2 < TINY):
+        towards_j, of_tail, of_head = _draw_by_pairs(logs, b, rng)
+    else:
+        total_1 *= np.exp(levels_1 - max(levels_1, levels_2))
+        total_2 *= np.exp(levels_2 - max(levels_1, levels_2))
+        towards_j = uniform(rng) * (total_1 + total_2) < total_1
+        if towards_j:
+            of_tail, of_head = _draw(weights[0], weights[1], sums[0], b, rng)
+        else:
+            of_tail, of_head = _draw(weights[2], weights[3], sums[1], b, rng)
     if towards_j:
         tail, head, new_tail, new_head = i, j, rest_i, rest_j
-        of_tail, of_head = _draw(weights[0], weights[1], sums[0], b, rng)
     else:
         tail, head, new_tail, new_head = j, i, rest_j, rest_i
-        of_tail, of_head = _draw(weights[2], weights[3], sums[1], b, rng)
     insert(new_head, tail)
     for a in range(b):
         if (of_tail >> a) & 1:
@@ -202,3 +212,27 @@ def _draw(of_tail, of_head, sums, b, rng):
             if left < 0:
                 break
     return chosen, other
+
+
+@njit
+def _draw_by_pairs(logs, b, rng):
+    """Draw the direction and a pair of sets from the log weights of tail and head, i -> j and then j -> i; the current
+    pair has a positive weight."""
+    full = (1 << b) - 1
+    largest = -np.inf
+    for direction in range(2):
+        for of_tail in range(full + 1):
+            for of_head in range(full + 1):
+                if of_tail | of_head == full:
+                    largest = max(largest, logs[2 * direction, of_tail] + logs[2 * direction + 1, of_head])
+    total = 0.0
+    towards_j, tail, head = True, 0, 0
+    for direction in range(2):
+        for of_tail in range(full + 1):
+            for of_head in range(full + 1):
+                if of_tail | of_head == full:
+                    weight = np.exp(logs[2 * direction, of_tail] + logs[2 * direction + 1, of_head] - largest)
+                    total += weight  # each pair replaces the one so far with probability weight / sum so far
+                    if weight > 0 and uniform(rng) * total < weight:
+                        towards_j, tail, head = direction == 0, of_tail, of_head
+    return towards_j, tail, head

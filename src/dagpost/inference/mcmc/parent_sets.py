@@ -61,7 +61,8 @@ class Scratch(NamedTuple):
     chosen: np.ndarray  # (d + 1,)
     family: ScoringScratch
     own: np.ndarray  # (1,) state of random numbers separate from the chain's
-    weights: np.ndarray  # (4, sets) of the block of an exchange move
+    logs: np.ndarray  # (4, sets) log weights of the block of an exchange move
+    weights: np.ndarray  # (4, sets) relative to the largest
     largest: np.ndarray  # (4,) weight of each row
     cuts: np.ndarray  # (d + 1,) log weights of the positions of a node
     sums: np.ndarray  # (2, sets) of weights over supersets, for each direction
@@ -74,7 +75,7 @@ def scratch_for(wanted, scorer, d, words):
     return Scratch(
         wanted, np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.zeros((9, words), np.uint64),
         np.zeros((3, 2)), np.zeros(d, np.int64), np.zeros(d + 1, np.int64), scoring_scratch(scorer),
-        np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
+        np.zeros(1, np.uint64), np.zeros((4, 1 << BLOCK)), np.zeros((4, 1 << BLOCK)), np.zeros(4), np.zeros(d + 1),
         np.zeros((2, 1 << BLOCK)), np.zeros((2, d, words), np.uint64),
     )  # fmt: skip
 
