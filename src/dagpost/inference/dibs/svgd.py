@@ -35,6 +35,7 @@ from dagpost.inference.dibs.devices import (
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
 from dagpost.inference.dibs.samplers import Hmc, Sgld
 from dagpost.inference.dibs.target import Target, gradients
+from dagpost.models import Model
 from dagpost.typing import Key
 
 
@@ -156,8 +157,7 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> ParticleS
         z = jnp.asarray(np.stack([settings.embedding.sample(rng, d) for _ in range(particles)]), dtype=float)
         theta: Any = ()
         if not settings.collapsed:
-            draw = jax.jit(jax.vmap(lambda k: target.model.sample_theta(k, d)))
-            theta = draw(jax.random.split(key_theta, particles))
+            theta = _draw_thetas(target.model, jax.random.split(key_theta, particles), d)
         start = jnp.zeros((), dtype=int), jnp.zeros((), dtype=float)
         if settings.chain is None:
             memory = settings.optimiser().init((z, theta))
@@ -166,6 +166,12 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> ParticleS
             memory = initial_chains(key_chains, z, theta)
         state = ParticleState(*start, key_run, z, theta, memory)
     return spread(state, settings.devices, particles)
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def _draw_thetas(model: Model, keys: Key, d: int) -> Any:
+    """Return draws of the parameters from their prior, one for each key."""
+    return jax.vmap(lambda key: model.sample_theta(key, d))(keys)
 
 
 def step(target: Target, state: ParticleState, stats: Any, pace: Any = 1.0) -> ParticleState:
@@ -224,10 +230,11 @@ def run(
         for count in section.parts(max(1, math.ceil((stop - done) / pace - 1e-3)), clock):
             started = clock.seconds
             following, finite = _run_steps(target, state, stats, count, pace)
+            reached, finite = jax.device_get((following.position, finite))  # waits for the device, once
             if not finite:
                 raise Diverged(f"a particle became infinite between steps {done:.0f} and {done + count:.0f}", state)
-            advance(float(following.position) - done)
-            state, done = following, float(following.position)
+            advance(float(reached) - done)
+            state, done = following, float(reached)
             pacer.record(count, clock.seconds - started)
             section.reached(partial(_to_saved_state, state))
             if not pacer.fits(pace, steps - done):
