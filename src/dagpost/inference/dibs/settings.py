@@ -56,8 +56,8 @@ class Settings:
     cyclic
         Particles whose graph has a cycle: "drop" them, or "repair" them by removing the weakest edge of each cycle.
     moves
-        Metropolis moves of each particle's DAG after the last step, with target `p(G | D)`: each adds, deletes or
-        reverses one edge. For closed-form evidence and priors that decompose.
+        Metropolis moves of each particle's DAG after the last step, with target `p(G | D)`: additions, deletions and
+        reversals of edges, and the larger moves of chains. For closed-form evidence and priors that decompose.
     parameter_steps
         Optimisation steps of the parameters alone after the last SVGD step, on the DAG of their particle
         (`particles.py`). For joint inference; closed forms draw their parameters exactly.
@@ -213,7 +213,7 @@ JOINT: dict[str, Tuned] = {
     "mlp": Tuned(Estimator("gumbel", "family", 4), 3000, 60.0, 3000.0, 0.02, 5.0, 1000.0),
 }
 REHEATED_TO = 20.0
-MOVES_PER_NODE = 10_000
+MOVES_PER_NODE = 1_000
 PARAMETER_STEPS = 1000
 EXACT_NODES = 8
 """Most nodes for which HMC sums over all parent sets by default: 128 of them per node."""
