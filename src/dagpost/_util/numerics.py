@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, wraps
 from typing import Any
 
@@ -51,9 +52,19 @@ def key_from_seed(seed: int) -> Key:
 
 
 def unstack_keys(keys: Key) -> list[Key]:
-    """Return the keys of a key array as a list; iterating over the array itself takes a millisecond per key."""
+    """Return the keys of a key array as a list, in host memory; iterating over the array itself takes a millisecond
+    per key, and so does reading a key on a GPU."""
     kind = jax.random.key_impl(keys)
-    return [jax.random.wrap_key_data(row, impl=kind) for row in np.asarray(jax.random.key_data(keys))]
+    with in_host_memory():
+        return [jax.random.wrap_key_data(row, impl=kind) for row in np.asarray(jax.random.key_data(keys))]
+
+
+def in_host_memory() -> AbstractContextManager[Any]:
+    """Context in which JAX makes arrays in host memory, if it may use the CPU."""
+    try:
+        return jax.default_device(jax.local_devices(backend="cpu")[0])
+    except RuntimeError:  # it was told to leave the CPU alone
+        return nullcontext()
 
 
 def generator(key: Key) -> np.random.Generator:

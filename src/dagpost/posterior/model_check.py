@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy import stats
+from scipy import special, stats
 
 from dagpost.data import Dataset
 from dagpost.data.slices import past_columns
@@ -115,8 +115,9 @@ def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: lis
     ]
     if others:
         chosen = values[:, others]
-        powers = np.concatenate([chosen**2, np.clip(chosen, -4, 4) ** 3], axis=1)
-        ranked = stats.norm.ppf((stats.rankdata(residual) - 0.5) / n)  # one outlying row must not decide
+        clipped = np.clip(chosen, -4, 4)
+        powers = np.concatenate([chosen**2, clipped * clipped**2], axis=1)
+        ranked = special.ndtri((stats.rankdata(residual) - 0.5) / n)  # one outlying row must not decide
         p = _p_values(ranked, powers, design)
         best = int(p.argmin())
         out.append(("nonlinear", j, others[best % len(others)], tested * len(p) * float(p[best])))
@@ -138,7 +139,8 @@ def _p_values(
     norms = np.linalg.norm(regressors, axis=0) * np.linalg.norm(target)
     r = np.clip(target @ regressors / np.maximum(norms, 1e-12), -0.999999, 0.999999)
     freedom = max(len(target) - basis.shape[1] - 1, 1)
-    return np.where(norms > 1e-9, 2 * stats.t.sf(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom), 1.0)
+    t = np.abs(r) * np.sqrt(freedom / (1 - r**2))
+    return np.where(norms > 1e-9, 2 * special.stdtr(freedom, -t), 1.0)
 
 
 CURES = {

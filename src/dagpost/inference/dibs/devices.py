@@ -11,7 +11,6 @@ returns the same posterior.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -105,16 +104,6 @@ def spread(tree: Any, devices: int, particles: int | None) -> Any:
         return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
 
     return jax.tree.map(put, tree, _specs(tree, -1 if particles is None else particles))
-
-
-def in_host_memory(devices: int) -> AbstractContextManager[Any]:
-    """Context in which arrays are made in host memory, if several devices are to share them: one may not hold all."""
-    if devices == 1:
-        return nullcontext()
-    try:
-        return jax.default_device(jax.local_devices(backend="cpu")[0])
-    except RuntimeError:  # JAX was told to leave the CPU alone
-        return nullcontext()
 
 
 def by_device(function: Callable[..., Any], devices: int, particles: int) -> Callable[..., Any]:

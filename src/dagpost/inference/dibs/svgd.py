@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dagpost._util.clock import Clock
-from dagpost._util.numerics import generator, jitted
+from dagpost._util.numerics import generator, in_host_memory, jitted
 from dagpost._util.progress import Advance
 from dagpost.errors import RunError
 from dagpost.graphs import is_acyclic
@@ -29,7 +30,6 @@ from dagpost.inference.dibs.devices import (
     check_undisturbed,
     collected,
     gathered,
-    in_host_memory,
     spread,
 )
 from dagpost.inference.dibs.latent import edge_probabilities, limiting_graph
@@ -153,7 +153,7 @@ def initial_state(target: Target, key: Key, particles: int, d: int) -> ParticleS
     settings = target.settings
     key_z, key_theta, key_run = jax.random.split(key, 3)
     rng = generator(key_z)
-    with in_host_memory(settings.devices):
+    with in_host_memory() if settings.devices > 1 else nullcontext():  # one of several may not hold all
         z = jnp.asarray(np.stack([settings.embedding.sample(rng, d) for _ in range(particles)]), dtype=float)
         theta: Any = ()
         if not settings.collapsed:
