@@ -62,7 +62,7 @@ def additive_start(data: Dataset, prior: GraphPrior, graphs: Graphs, key: Key, c
     effort = Effort(precision=0.05, max_moves=START_MOVES * data.nodes)
     stats = model.summarise(data)
     found = refine(graphs, model, prior, stats, key, rows=data.observations, draws=32, effort=effort, clock=clock,
-                   progress=False)  # fmt: skip
+                   progress=False, annealed=True)  # fmt: skip
     return found.graphs
 
 

@@ -18,6 +18,10 @@ from dagpost.typing import Graphs
 LARGE = 16  # fewest nodes for short rounds of pairs, relocations and exchanges; with 12, drawing parents pays
 UNIFORM = 0.01  # added to the weights of near pairs, standard deviations of edges, so that none is left out
 REJECTED = (0.5, 0.3)  # share of regions whose exchange between levels Metropolis rejects, below `LARGE` and from it on
+ANNEALED = 64  # fewest nodes for annealing
+FIRST_HEAT = 0.003  # of annealing
+HOTTER = 10  # heats of annealing before those of the ladder
+ANNEALING_SHARE = 0.5  # largest share of the time for the ladder
 ROUNDS = 80  # of a pass that adapts the ladder, after half as many of warm-up
 LONGEST_ROUND = 2000  # most moves of a round where families are scored in Python
 
@@ -55,12 +59,39 @@ def hottest_level(d: int, rows: int) -> float:
     return float(np.interp(d, (10, 20), (0.5, 0.25))) * min(1.0, 100 / max(rows, 1))
 
 
+def rounds_per_heat(d: int) -> int:
+    """Return the rounds that annealing makes at each heat, if time allows."""
+    return max(d // 5, 1)
+
+
+def anneal(
+    empty: Graphs, scoring: Scoring, seeds: np.ndarray, heats: np.ndarray, clock: Clock | None = None,
+    section: Section = NULL_SECTION,
+) -> Graphs:  # fmt: skip
+    """Return DAGs, (seeds * heats, d, d): for each seed those of one chain as it is cooled, the coldest first.
+
+    A chain with hundreds of nodes that starts without edges takes in thousands of wrong ones, between nodes that are
+    joined by paths of edges still missing, and is slow to remove them. At a small heat the strongest edges come first
+    and keep those out. `benchmarks/annealing.py` compares.
+    """
+    d = empty.shape[-1]
+    cooling = np.concatenate([np.geomspace(FIRST_HEAT, heats[-1], HOTTER, endpoint=False), heats[::-1]])
+    chains = [start(empty, scoring, int(seed)) for seed in seeds]
+    moves, reached = standard_recipe(d, scoring), []
+    for k, heat in enumerate(cooling):
+        timer = None if clock is None else clock.until(1 / (len(cooling) - k))
+        advance(chains, scoring, np.array([heat]), moves, rounds_per_heat(d), section=section, clock=timer)
+        reached.append([graphs_of(chain.parents)[0] for chain in chains])
+    return np.stack(reached[: HOTTER - 1 : -1], axis=1).reshape(-1, d, d)
+
+
 def adapt_ladder(
     graphs: Graphs, scoring: Scoring, seeds: np.ndarray, hottest: float, clock: Clock | None = None,
-    times: int = 4, section: Section = NULL_SECTION,
+    times: int = 4, section: Section = NULL_SECTION, annealed: bool = False,
 ) -> tuple[np.ndarray, Graphs, Float[np.ndarray, "d d"]]:  # fmt: skip
     """Return heats between which exchanges are equally likely, starting DAGs for every level of every ensemble, and
-    frequencies of edges at level 0 in the last pass.
+    frequencies of edges at level 0 in the last pass. If `annealed` is set, chains with many nodes are annealed first,
+    from the first of the graphs.
 
     The sum of rejection rates along the ladder hardly depends on its levels (Syed et al., 2022), so short runs show
     where to put them and how many are needed for the rate `REJECTED` of regions. If the clock expires, the ladder of
@@ -68,8 +99,12 @@ def adapt_ladder(
     """
     d = graphs.shape[-1]
     heats, frequencies = np.geomspace(1.0, hottest, 10), np.full((d, d), 0.5)
-    at_levels, done = graphs, 0
+    done = 0
     moves = standard_recipe(d, scoring)
+    if annealed and section.found is None and d >= ANNEALED and scoring.scorer.compiled:
+        timer = None if clock is None else clock.until(ANNEALING_SHARE)
+        graphs = anneal(graphs[:1], scoring, seeds + times, heats, timer, section)
+    at_levels = graphs
     if section.found is not None:
         heats, at_levels, frequencies = (section.found.arrays[name] for name in ("heats", "graphs", "frequencies"))
         done = section.found.facts["done"]

@@ -123,9 +123,10 @@ def refine(
     graphs: Graphs, model: Model, prior: GraphPrior, stats: Statistics, key: Key, *,
     rows: int, draws: int = 1000, effort: Effort | None = None, clock: Clock | None = None,
     progress: bool | None = None, checkpoint: Sections | None = None,
-    callback: Callable[[ChainSnapshot], None] | None = None,
+    callback: Callable[[ChainSnapshot], None] | None = None, annealed: bool = False,
 ) -> Refined:  # fmt: skip
     """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
+    `annealed` says to anneal chains with many nodes first, where the only graph has no edges but known ones.
 
     Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
     no burn-in has to be chosen. The moves left at the end extend the last block if its chains agree, otherwise they are
@@ -162,22 +163,28 @@ def refine(
             least, most = (share * clock.left for share in CLOSING)
             closing = d**2 * np.dot(CLOSING_SECONDS, (draws, draws_used(d)))
             limit = clock.seconds + clock.left - min(max(closing, least), most)
-        heats, at_levels, frequencies = adapt_ladder(
-            graphs, scoring, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder
-        )
-        moves = standard_recipe(d, scoring, frequencies)
-        ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(seeds[effort.ensembles :].tolist())]
+        if chains.found is None:
+            heats, at_levels, edges = adapt_ladder(
+                graphs, scoring, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder,
+                annealed=annealed,
+            )  # fmt: skip
+            own = seeds[effort.ensembles :].tolist()
+            ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(own)]
+        else:
+            heats, edges = (chains.found.arrays[name] for name in ("heats", "edges"))
+            ensembles = ensembles_from_arrays(chains.found.arrays)
+        moves = standard_recipe(d, scoring, edges)
         rounds, batches = 5 if d < LARGE else 20 if d < 64 else 8, BATCHES  # per batch; per block
         begun: Block | None = None
         before: tuple[Block, int] | None = None  # the last complete block, and the rounds of its batches
         if chains.found is not None:
-            ensembles = ensembles_from_arrays(chains.found.arrays)
             begun = Block(*(chains.found.arrays[f] for f in Block._fields))
             rounds, batches, made = (chains.found.facts[name] for name in ("rounds", "batches", "made"))
 
         def reached(parts: list[Block]) -> None:
             facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": clock.seconds}
-            chains.reached(partial(_state, ensembles_to_arrays(ensembles), list(parts), facts))
+            state = {**ensembles_to_arrays(ensembles), "heats": heats, "edges": edges}
+            chains.reached(partial(_state, state, list(parts), facts))
             update_bar()
             if callback is not None:
                 so_far = np.concatenate([b.frequencies for b in parts], axis=1).mean(axis=(0, 1))
@@ -318,9 +325,9 @@ def join_blocks(parts: list[Block]) -> Block:
     return Block(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts)))
 
 
-def _state(ensembles: dict[str, np.ndarray], parts: list[Block], facts: dict[str, Any]) -> State:
+def _state(chains: dict[str, np.ndarray], parts: list[Block], facts: dict[str, Any]) -> State:
     """Return the checkpoint state of the chains."""
-    return State({**ensembles, **join_blocks(parts)._asdict()}, facts)
+    return State({**chains, **join_blocks(parts)._asdict()}, facts)
 
 
 def moves_of(ensembles: list[Ensemble]) -> int:
