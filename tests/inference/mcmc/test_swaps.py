@@ -60,7 +60,7 @@ def test_exchanges_move_families_and_nothing_else():
         for level, graph in enumerate(graphs):
             np.testing.assert_array_equal(chain.ancestors[level], structure_of(graph).ancestors)
         advance([chain], scoring, HEATS, recipe(pair=50), 1)
-    assert changed > 50
+    assert changed > 10  # 32 to 140, by seed and processor
 
 
 @pytest.mark.parametrize("reversed_only", [False, True])

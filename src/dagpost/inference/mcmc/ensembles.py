@@ -26,7 +26,7 @@ from dagpost._util.environment import available_cores
 from dagpost._util.numerics import log_add
 from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.exchange import exchange_move
-from dagpost.inference.mcmc.moves import edge_move, parents_move, replacement_move, reversal_move
+from dagpost.inference.mcmc.moves import edge_move, parents_move, reversal_move
 from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, Affinity, affinity_of, scratch_for, uniform
 from dagpost.inference.mcmc.relocation import relocation_move
 from dagpost.inference.mcmc.scoring import (
@@ -44,10 +44,7 @@ from dagpost.inference.mcmc.structure import Structure, copy_row, holds, structu
 from dagpost.inference.mcmc.swaps import swap_regions, swap_scratch
 from dagpost.typing import Graphs
 
-KINDS = (
-    "pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation", "near pair",
-    "replacement",
-)  # fmt: skip
+KINDS = ("pair", "neighbour", "approximate neighbour", "parents", "reversal", "exchange", "relocation", "near pair")
 UNTEMPERED = np.ones(1)  # ladder of a single chain
 NEVER = np.zeros(1, np.bool_)  # a flag to stop that nobody sets
 
@@ -61,10 +58,9 @@ class Recipe(NamedTuple):
 
 
 def recipe(most: int = 0, affinity: Affinity | None = None, **counts: int) -> Recipe:
-    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`. Near pairs and replacements need an
-    affinity."""
+    """Return a recipe from moves by name, with `_` for a space: `recipe(pair=100)`. Near pairs need an affinity."""
     if affinity is None:
-        assert not counts.get("near_pair") and not counts.get("replacement"), "near nodes need an affinity"
+        assert not counts.get("near_pair"), "near pairs need an affinity"
         affinity = affinity_of(np.ones((2, 2)))
     return Recipe(np.array([counts.get(kind.replace(" ", "_"), 0) for kind in KINDS]), most, affinity)
 
@@ -111,8 +107,6 @@ def _repeat_move(kind, times, dag, scores, scorer, cache, temper, rng, scratch, 
             status = reversal_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.most)
         elif kind == 5:
             status = exchange_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.affinity)
-        elif kind == 8:
-            status = replacement_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.affinity)
         else:
             status = relocation_move(dag, scores, scorer, cache, temper, rng, scratch)
         if status == MISSING:
@@ -269,7 +263,7 @@ def advance(
     """Run every ensemble for this many rounds, or until the clock expires, possibly within a round; counters and
     occupancy accumulate."""
     size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
-    if recipe.counts[[KINDS.index("near pair"), KINDS.index("replacement")]].any() and len(recipe.affinity.share) != d:
+    if recipe.counts[KINDS.index("near pair")] and len(recipe.affinity.share) != d:
         raise ValueError(f"the affinity is one of {len(recipe.affinity.share)} nodes, and graphs have {d}")
     heats = np.asarray(heats, dtype=np.float64)
     traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)

@@ -65,8 +65,8 @@ def exchange_move(dag, scores, scorer, cache, temper, rng, scratch, affinity):
         tail, head = (i, j) if row < 2 else (j, i)
         other = -1 if is_tail else tail
         barred = below_i | below_j if is_tail else (below_i if is_i else below_j)
-        if holds(dag.ancestors, tail, head):
-            barred = -1  # the edge itself would close a cycle
+        if holds(dag.ancestors, tail, head) or (below_j if row < 2 else below_i):
+            barred = -1  # the edge would close a cycle, or one of B could have neither as its child
         if not _weigh(scorer, cache, temper, node, rest, other, block, b, barred, logs[row], scratch):
             _restore(dag, i, j, old_i, old_j, forward)
             rng[0] = before

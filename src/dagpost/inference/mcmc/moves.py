@@ -6,8 +6,6 @@
   fixed distribution that prefers nodes which were often adjacent ("near pair").
 * `edge_move` to a neighbour: a uniform draw from the DAGs that are one addition, deletion or reversal away, as in MC³.
   Its acceptance ratio contains the sizes of both neighbourhoods; leaving them out is the paper's approximation.
-* `replacement_move`: a node has another parent in place of one that it has. Where two nodes tell much the same about a
-  third, removing the one and adding the other later leads through graphs of low probability.
 * `parents_move`: redraw all parents of one node from their conditional distribution.
 * `reversal_move`: reverse an edge i -> j and redraw the parents of both ends (Grzegorczyk and Husmeier, 2008).
 * `exchange_move`: the ends of an edge exchange parents (`exchange.py`).
@@ -138,35 +136,6 @@ def edge_move(dag, scores, scorer, cache, temper, rng, scratch, uniform_neighbou
     scores[j, 0], scores[j, 1] = tempered_j, counted_j
     if turned:
         scores[i, 0], scores[i, 1] = tempered_i, counted_i
-    return ACCEPTED
-
-
-@njit
-def replacement_move(dag, scores, scorer, cache, temper, rng, scratch, affinity):
-    """Propose to replace a parent of a random node by another node. Both are drawn as near to it, independently and
-    whatever the graph, and exactly one of them is a parent now: the proposal back is as probable."""
-    before = rng[0]
-    j = below(rng, dag.parents.shape[0])
-    old = near(affinity, j, rng)
-    new = near(affinity, j, rng)
-    if holds(dag.parents, j, new):
-        old, new = new, old
-    if not holds(dag.parents, j, old) or holds(dag.parents, j, new) or holds(dag.ancestors, new, j):
-        return REJECTED
-    words = scratch.first
-    copy_row(words, dag.parents, j)
-    discard(words, old)
-    insert(words, new)
-    at = score(scorer, cache, j, words, scratch.wanted, scratch.family)
-    if at < 0:
-        rng[0] = before
-        return MISSING
-    gain = temper.slope * (cache.scores[at, 1] - scores[j, 1]) + temper.heat * (cache.scores[at, 0] - scores[j, 0])
-    if not accepts(rng, gain):
-        return REJECTED
-    scores[j, 0], scores[j, 1] = cache.scores[at, 0], cache.scores[at, 1]
-    remove_edge(dag, old, j)
-    add_edge(dag, new, j)
     return ACCEPTED
 
 
