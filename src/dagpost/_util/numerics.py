@@ -79,14 +79,19 @@ def map_chunked(function: Callable[[Any], Any], arguments: Any, chunk: int) -> A
     batches of LAPACK calls (Cholesky factors, triangular solves) that run at the same time can wait for each other's
     threads for ever (jaxlib 0.10). Here the last chunk is filled up with copies of the first element.
     """
+    return by_chunks(jax.vmap(function), arguments, chunk)
+
+
+def by_chunks(function: Callable[[Any], Any], arguments: Any, chunk: int) -> Any:
+    """Return what a JAX function of arrays with any leading axis gives, applied to at most `chunk` elements at once."""
     count = len(jax.tree.leaves(arguments)[0])
     if chunk >= count:
-        return jax.vmap(function)(arguments)
-    if count % chunk:
-        filled = np.arange(-(-count // chunk) * chunk)
-        filled[count:] = 0
-        arguments = jax.tree.map(lambda leaf: leaf[filled], arguments)
-    return jax.tree.map(lambda leaf: leaf[:count], jax.lax.map(function, arguments, batch_size=chunk))
+        return function(arguments)
+    filled = np.arange(-(-count // chunk) * chunk)
+    filled[count:] = 0
+    parts = jax.tree.map(lambda leaf: leaf[filled].reshape(-1, chunk, *leaf.shape[1:]), arguments)
+    out = jax.lax.map(function, parts)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], out)
 
 
 LEVEL = "xla_backend_optimization_level"

@@ -56,7 +56,7 @@ def directly(table, graphs):
 
 
 WAYS = {
-    "cholesky": lambda table, graphs: family_terms.family_terms(table, graphs, 2),
+    "cholesky": lambda table, graphs: family_terms.family_terms(table, graphs),
     "kernel": lambda table, graphs: family_terms._by_kernel(*family_terms._matrices(table), graphs, interpret=True),
 }
 

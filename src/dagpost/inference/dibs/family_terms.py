@@ -26,7 +26,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from dagpost._util.numerics import map_chunked
 from dagpost.models.conjugate import ConjugateTable
 
 LARGEST = 128  # nodes that the kernel takes: the rows of a family have to fit into the registers of a block of threads
@@ -52,8 +51,8 @@ def kernel_takes(table: ConjugateTable) -> bool:
     return bool(single and len(table.group) <= LARGEST and kernel_runs())
 
 
-def family_terms(table: ConjugateTable, graphs: Float[Array, "n d d"], chunk: int | None = None) -> FamilyTerms:
-    """Return the terms of every family of hard graphs without self-loops, of at most `chunk` graphs at once."""
+def family_terms(table: ConjugateTable, graphs: Float[Array, "n d d"]) -> FamilyTerms:
+    """Return the terms of every family of hard graphs without self-loops."""
     d = graphs.shape[-1]
     matrices, floor = _matrices(table)
     if d <= LARGEST and kernel_runs():
@@ -62,7 +61,7 @@ def family_terms(table: ConjugateTable, graphs: Float[Array, "n d d"], chunk: in
 
     def with_blocks(size, graphs):
         by_node = jax.vmap(partial(_by_cholesky, floor=floor, size=size), in_axes=(0, 1, 0))
-        return map_chunked(lambda graph: by_node(matrices, graph, jnp.arange(d)), graphs, chunk or len(graphs))
+        return jax.vmap(lambda graph: by_node(matrices, graph, jnp.arange(d)))(graphs)
 
     smallest = jnp.sum(jnp.max(jnp.sum(graphs, axis=-2)) > jnp.asarray(sizes))
     return lax.switch(smallest, [partial(with_blocks, size) for size in (*sizes, d)], graphs)
@@ -81,7 +80,7 @@ def _by_cholesky(matrix: Float[Array, "d d"], column: Float[Array, " d"], j, flo
     unused = jnp.diag(1 - jnp.sum(places, axis=1))
     rows = jnp.matmul(places, matrix, precision="highest")
     lower = jnp.linalg.cholesky(jnp.matmul(rows, places.T, precision="highest") + unused)
-    # in one call: see `map_chunked`
+    # in one call: see `dagpost._util.numerics.map_chunked`
     sides = jnp.concatenate([rows, jnp.eye(size, dtype=matrix.dtype)], axis=1)
     both = jax.scipy.linalg.solve_triangular(lower, sides, lower=True)
     solved, root = both[:, : len(column)], both[:, len(column) :]
@@ -114,7 +113,7 @@ def evidence_by_kernel(table: ConjugateTable, graph: Float[Array, "d d"]) -> Flo
     own = _by_kernel(*_matrices(table), graph[None], neighbours=False)
     prior = jnp.log(jnp.diagonal(jnp.asarray(table.prior_matrix)))
     p = jnp.sum(graph > 0.5, axis=0)[None, :, None]
-    terms = (own.log_determinant, own.schur, (prior @ graph)[None])
+    terms = (own.log_determinant, own.schur, jnp.sum(prior[:, None] * graph, axis=0)[None])
     return log_evidences(table, p, *(term[..., None] for term in terms))[0, :, 0]
 
 

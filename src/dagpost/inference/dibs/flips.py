@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 from numba import prange
 
 from dagpost._util.compiled import njit
-from dagpost._util.numerics import log_add
+from dagpost._util.numerics import by_chunks, log_add
 from dagpost.inference.dibs.family_terms import family_terms, log_evidences
 from dagpost.models.conjugate import ConjugateTable, evidence_formula, factorise
 
@@ -179,16 +179,20 @@ def flip_ratios_on_host(table: ConjugateTable, graphs: np.ndarray, mean_log: boo
 def flip_ratios_in_jax(
     table: ConjugateTable, graphs: Float[Array, "m s d d"], mean_log: bool = False, chunk: int | None = None
 ) -> Float[Array, "m d d"]:
-    """Return the same ratios computed in JAX, for accelerators: all families at once.
+    """Return the same ratios computed in JAX, for accelerators: all families of at most `chunk` particles at once."""
+    return by_chunks(lambda some: _flip_ratios_at_once(table, some, mean_log), graphs, chunk or len(graphs))
 
-    At most `chunk` particles are worked on at once.
-    """
+
+def _flip_ratios_at_once(
+    table: ConjugateTable, graphs: Float[Array, "m s d d"], mean_log: bool
+) -> Float[Array, "m d d"]:
     m, samples, d = graphs.shape[:3]
     flat = graphs.reshape(-1, d, d)
-    terms = family_terms(table, flat, chunk and chunk * samples)
+    terms = family_terms(table, flat)
     floor, prior = jnp.asarray(table.floor), jnp.log(jnp.diagonal(jnp.asarray(table.prior_matrix)))
     inside = jnp.swapaxes(flat, 1, 2) > 0.5  # row j has the parents of node j
-    p, prior_determinant = jnp.sum(inside, axis=2)[..., None], (inside @ prior)[..., None]
+    p = jnp.sum(inside, axis=2)[..., None]
+    prior_determinant = jnp.sum(jnp.where(inside, prior, 0.0), axis=2)[..., None]
     determinant, schur = terms.log_determinant[..., None], terms.schur[..., None]
     pivot, step = terms.pivot, jnp.where(inside, -1, 1)
     here = log_evidences(table, p, determinant, schur, prior_determinant)

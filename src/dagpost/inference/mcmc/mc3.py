@@ -1,7 +1,6 @@
 """Structure MCMC as the paper runs it (MC³; Madigan and York, 1995): one chain, one edge at a time, no tempering.
 
-`Thinning` is the paper's schedule, a burn-in and then one sample every `thin` steps. `equilibrate` moves given graphs
-towards the posterior with untempered chains of their own.
+`Thinning` is the paper's schedule, a burn-in and then one sample every `thin` steps.
 """
 
 from __future__ import annotations
@@ -14,30 +13,26 @@ import jax
 import numpy as np
 
 from dagpost._util.clock import Clock
-from dagpost._util.environment import available_cores
 from dagpost._util.numerics import generator, key_from_seed
-from dagpost._util.progress import Advance, progress_bar
+from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, whole_number
-from dagpost.inference.checkpoints import NULL_SECTION, Section, State
+from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
 from dagpost.inference.mcmc.ensembles import (
-    UNTEMPERED,
-    advance,
     ensembles_from_arrays,
     ensembles_to_arrays,
     reset_counters,
     run_moves,
     start,
 )
-from dagpost.inference.mcmc.ladder import standard_recipe
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.inference.method import Method, Problem
-from dagpost.models import Model, Statistics
+from dagpost.models import Model
 from dagpost.posterior import Posterior, posterior_of_draws
 from dagpost.posterior.records import RunRecord, Sampling, SingleChainDiagnostics, Verdict
 from dagpost.priors import GraphPrior
-from dagpost.typing import Graph, Graphs, Key
+from dagpost.typing import Graph
 
 NEIGHBOURHOODS = ("approximate", "exact")
 
@@ -90,56 +85,6 @@ class Thinning:
             ),
             Verdict(text) if early else None,
         )
-
-
-def equilibrate(
-    graphs: Graphs, moves: int, model: Model, prior: GraphPrior, stats: Statistics, key: Key,
-    advance_bar: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
-) -> tuple[Graphs, int]:  # fmt: skip
-    """Move each DAG by moves of its own, which leave `p(G | D)` invariant: rounds of those of tempered chains
-    (`standard_recipe`), the last one of single edges. With 20 nodes they bring DAGs as near to the posterior as ten
-    times as many moves of single edges, which take three times as long.
-
-    Parameters
-    ----------
-    graphs
-        DAGs to start from.
-    moves
-        Moves per DAG; fewer if the clock leaves no time for all.
-    model, prior, stats
-        Model with evidence, prior that decomposes, and statistics of the data.
-    key
-        Random key.
-    advance_bar
-        Called with the number of DAGs done.
-    section, clock
-        Checkpoint and time limit.
-
-    Returns
-    -------
-    tuple
-        The DAGs after their moves, and the smallest number of moves that one of them made.
-    """
-    scoring = scorer_for(model, prior, stats, graphs.shape[-1])
-    seeds = generator(key).integers(2**63, size=len(graphs))
-    at_once = 2 * available_cores()
-    a_round = standard_recipe(graphs.shape[-1], scoring)
-    rounds, rest = divmod(moves, int(a_round.counts.sum()))
-    out = np.empty((0, *graphs.shape[1:]), np.bool_) if section.found is None else section.found.arrays["graphs"]
-    advance_bar(len(out))
-    fewest = moves
-    while len(out) < len(graphs):
-        share = at_once / (len(graphs) - len(out))
-        timer = None if clock is None else clock.until(min(share, 0.95))
-        some = slice(len(out), len(out) + at_once)
-        chains = [start(graph[None], scoring, seed, 1 << 15) for graph, seed in zip(graphs[some], seeds[some])]
-        if rounds:
-            advance(chains, scoring, UNTEMPERED, a_round, rounds, rounds + 1, section, timer)
-        out = np.concatenate([out, run_moves(chains, scoring, "pair", rest, section, timer)])
-        fewest = min(fewest, *(int(chain.tried.sum()) for chain in chains))
-        advance_bar(len(chains))
-        section.reached(partial(State, {"graphs": out}, {}))
-    return out, fewest
 
 
 def mc3(
