@@ -26,7 +26,7 @@ from dagpost.data import Dataset
 from dagpost.data.missing import missing_assumption
 from dagpost.errors import FewOrders, InputError, nearest, printable, whole_number
 from dagpost.graphs import consistent_extension
-from dagpost.inference.bootstrap.ges import greedy_search
+from dagpost.inference.bootstrap.ges import limited_search
 from dagpost.inference.checkpoints.recorder import Sections
 from dagpost.inference.dibs import Dibs, default_settings, infer
 from dagpost.inference.exact import Exact
@@ -116,7 +116,7 @@ def auto(
     }  # fmt: skip
     scored, also, fine = model, "", True
     if model.has_compiled_evidence:
-        found = refine(graphs, model, prior, stats, key_chains, **run)
+        found = refine(graphs, model, prior, stats, key_chains, annealed=start == "empty", **run)
     else:
         listed = integrated(model, stats, seed, checkpoint)
         found, fine = refine_numerically(graphs, listed, prior, key_chains, **run)
@@ -204,7 +204,7 @@ def starting_graphs(start: Start, data: Dataset, prior: GraphPrior, key: Key, cl
     if start == "ges":
         rows = np.arange(data.observations)
         while len(out) < SEARCHES and not (out and clock.expired):
-            out.append(consistent_extension(greedy_search(data.values[rows]), rng))
+            out.append(consistent_extension(limited_search(data.values[rows], clock=clock).graph, rng))
             rows = rng.integers(data.observations, size=data.observations)
     else:
         out.append(np.zeros((d, d), dtype=np.bool_))

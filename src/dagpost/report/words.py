@@ -173,7 +173,7 @@ OPTIONS: dict[str, str] = {
     "burn_in": "{} steps before the first graph is kept",
     "thin": "{} steps between graphs that are kept",
     "significance": "tests at a level of {}",
-    "penalty": "{} times the penalty of BIC for each edge",
+    "penalty": "{} times the penalty of BIC",
     "moves": "{} Metropolis moves of each particle at the end",
     "batch": "minibatches of {} rows",
     "scale": "random walk of the parameters with standard deviation {}",

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags, essential_graph
-from dagpost.inference.bootstrap.ges import greedy_search
+from dagpost.inference.bootstrap.ges import greedy_search, limited_search
 from dagpost.inference.bootstrap.pc import pc_search
 from dagpost.inference.bootstrap.resampling import LEAST_SIGNIFICANCE, maximum_likelihood
 from dagpost.posterior import Posterior, log_joint_of
@@ -211,3 +211,21 @@ def test_a_penalty_is_refused_where_there_is_none():
         dp.fit(table, "bdeu", method="bootstrap-ges", penalty=2)
     with pytest.raises(InputError, match="penalty"):
         dp.fit(SIM.train, "bge", method="bootstrap-pc", penalty=2)
+
+
+def test_a_search_that_the_time_limit_cuts_short_counts_only_alone():
+    sim = dp.simulate("linear", nodes=25, observations=60, seed=0, interventional_sets=0)
+    alone = dp.fit(sim.train, "bge", method="bootstrap-ges", particles=3, seed=1, time_limit=1e-6)
+    assert len(alone) == alone.info["resamples"] == 1
+    assert alone.info["trusted"] is False and "before it was complete" in alone.info["verdict"]
+
+
+def test_later_searches_that_are_cut_short_are_left_out(monkeypatch):
+    complete = iter([True, True, False])
+
+    def search(values, *rest):
+        return limited_search(values, *rest)._replace(complete=next(complete))
+
+    monkeypatch.setattr("dagpost.inference.bootstrap.resampling.limited_search", search)
+    post = dp.fit(SIM.train, "bge", method="bootstrap-ges", particles=5, seed=1)
+    assert post.info["resamples"] == 2 and post.info["ended_by"] == "limit" and post.info["verdict"] is None

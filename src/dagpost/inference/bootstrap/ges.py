@@ -19,6 +19,7 @@ from jaxtyping import Float
 from dagpost._util.clock import Clock
 from dagpost._util.compiled import njit
 from dagpost.graphs.essential import complete
+from dagpost.inference.checkpoints import NULL_SECTION, Section
 from dagpost.inference.mcmc.structure import ONE, clear, discard, has, holds, insert, lowest
 from dagpost.models.counts import CountScratch, CountTable, count_evidence, count_scratch, no_counts
 from dagpost.typing import Graph
@@ -26,10 +27,8 @@ from dagpost.typing import Graph
 STEPS = 50  # that compiled code makes before it returns, for interrupts and time limits
 
 
-def greedy_search(
-    values: Float[np.ndarray, "n d"], counts: CountTable | None = None, penalty: float = 1.0, clock: Clock | None = None
-) -> Graph:
-    """Return the essential graph that GES finds, or the one that it has reached when the clock expires.
+def greedy_search(values: Float[np.ndarray, "n d"], counts: CountTable | None = None, penalty: float = 1.0) -> Graph:
+    """Return the essential graph that GES finds.
 
     Parameters
     ----------
@@ -39,14 +38,27 @@ def greedy_search(
         The same rows as counts of categories, whose evidence is then the score.
     penalty
         Factor on the penalty of BIC for each parameter; without `counts` only.
-    clock
-        Time limit; None: no limit.
 
     Returns
     -------
     Graph
         Adjacency matrix, (d, d); an undirected edge is set in both directions.
     """
+    return limited_search(values, counts, penalty).graph
+
+
+class Found(NamedTuple):
+    """Essential graph of a search, and whether the search came to its end."""
+
+    graph: Graph
+    complete: bool
+
+
+def limited_search(
+    values: Float[np.ndarray, "n d"], counts: CountTable | None = None, penalty: float = 1.0,
+    clock: Clock | None = None, section: Section = NULL_SECTION,
+) -> Found:  # fmt: skip
+    """Search as `greedy_search` does until the clock expires, or until the section says to stop."""
     n, d = values.shape
     covariance = np.atleast_2d(np.cov(values.T, ddof=0))
     graph, scratch = np.zeros((d, d), dtype=np.bool_), workspace(d, no_counts(d) if counts is None else counts)
@@ -54,9 +66,10 @@ def greedy_search(
     for inserting in (True, False):
         scratch.bounds[:] = np.inf
         while _improve_repeatedly(graph, covariance, n, price, inserting, scratch):
+            section.check()
             if clock is not None and clock.expired:
-                return graph
-    return graph
+                return Found(graph, False)
+    return Found(graph, True)
 
 
 class Workspace(NamedTuple):

@@ -23,7 +23,7 @@ from dagpost._util.progress import progress_bar
 from dagpost.data import Dataset
 from dagpost.errors import InputError, nearest, positive, whole_number
 from dagpost.graphs import consistent_extension
-from dagpost.inference.bootstrap.ges import greedy_search
+from dagpost.inference.bootstrap.ges import limited_search
 from dagpost.inference.bootstrap.pc import pc_of_counts, pc_search
 from dagpost.inference.checkpoints import State
 from dagpost.inference.checkpoints.recorder import Sections, section_of
@@ -31,13 +31,20 @@ from dagpost.inference.method import Method, Problem
 from dagpost.models import LinearGaussian, Model
 from dagpost.models.linear_gaussian import LinearTheta
 from dagpost.posterior import Posterior, log_joint_of
-from dagpost.posterior.records import ResamplingDiagnostics, RunRecord
+from dagpost.posterior.records import ResamplingDiagnostics, RunRecord, Verdict
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graph, Graphs, Theta
 
 WITHOUT_DAG = ("halve", "drop")
 LEAST_SIGNIFICANCE = 1e-12
 """Lowest significance level tried; a resample without a DAG down to this level is dropped."""
+
+
+CUT_SHORT = Verdict(
+    "Do not trust this run: the time limit ended its only search before it was complete, and its graph is what had "
+    "been found. A longer time limit helps (--time-limit, time_limit=).",
+    trusted=False,
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,7 @@ def bootstrap(
     checkpoint: Sections | None = None, clock: Clock | None = None,
 ) -> Posterior:  # fmt: skip
     """Learn one graph from each of `particles` resamples of the rows; from fewer, at least one, if the clock expires.
+    A search by GES that it cuts short counts only if there is no other, and the verdict says so.
 
     Resamples whose graph has no consistent extension are dropped. `pc` holds the settings of PC. Graphs of GES always
     have an extension; `penalty` is the factor on its BIC's penalty.
@@ -101,6 +109,7 @@ def bootstrap(
     level = float(settings.significance)
     classes: dict[bytes, Graph] = {}
     done = dropped = 0
+    complete = True
     section = section_of(checkpoint, "resamples")
     if section.found is not None:
         facts = section.found.facts
@@ -113,28 +122,32 @@ def bootstrap(
         for resample in range(done, particles):
             if classes and clock is not None and clock.expired:
                 break
-            done = resample + 1
             sample = data.rows(rng.integers(data.observations, size=data.observations))
             counts = model.count_table(model.summarise(sample)) if model.categorical else None
             for tried in settings.levels(level):
                 if learner == "ges":
-                    essential = greedy_search(sample.values, counts, penalty, clock if not classes else None)
+                    essential, complete = limited_search(sample.values, counts, penalty, clock, section)
                 else:
                     essential = pc_search(sample.values, tried) if counts is None else pc_of_counts(counts, tried)
+                if classes and not complete:
+                    break
                 if _has_dag(essential, classes, rng):
                     level = tried
                     break
             else:
                 dropped += 1
+            if not complete:
+                break
+            done = resample + 1
             advance(1)
             state = {"done": resample + 1, "dropped": dropped, "significance": level, "rng": rng.bit_generator.state}
             section.reached(partial(_state, dict(classes), data.nodes, state))
     if not classes:
         raise InputError(f"none of {particles} graphs learned by {learner.upper()} contains a DAG: use more rows")
-    diagnostics = ResamplingDiagnostics(done, dropped, ended_by="steps" if done == particles else "limit")
+    diagnostics = ResamplingDiagnostics(max(done, 1), dropped, ended_by="steps" if done == particles else "limit")
     if learner == "pc":
         diagnostics = replace(diagnostics, significance=level, halvings=settings.halvings(level))
-    record = RunRecord(f"bootstrap-{learner}", diagnostics=diagnostics)
+    record = RunRecord(f"bootstrap-{learner}", diagnostics=diagnostics, verdict=None if done else CUT_SHORT)
     return weighted_posterior(np.stack(list(classes.values())), data, model, prior, record)
 
 
@@ -193,8 +206,8 @@ class Bootstrap(Method):
     significance, without_dag
         Options of PC; see `PcSettings`.
     penalty
-        Option of GES: factor on the penalty of BIC, which is too small where columns are many and rows are few (with
-        500 columns and 200 rows graphs have thousands of false edges); 2 to 4 is usual then.
+        Option of GES: factor on the penalty of BIC, under which graphs have too many edges where columns are many and
+        rows are few.
     """
 
     learner: Literal["pc", "ges"] = "ges"
@@ -205,6 +218,8 @@ class Bootstrap(Method):
 
     def __post_init__(self):
         positive("penalty", self.penalty)
+        if self.learner == "pc" and self.penalty != 1:
+            raise InputError(f"penalty={self.penalty:g} is an option of GES, and the learner is PC: leave it out")
         if self.learner not in ("pc", "ges"):
             raise InputError(f"learner={self.learner!r}: give 'pc' or 'ges'")
         whole_number("particles", self.particles, least=1)
@@ -215,7 +230,8 @@ class Bootstrap(Method):
         return f"bootstrap-{self.learner}"
 
     def options(self) -> dict[str, Any]:
-        others = ("penalty",) if self.learner == "pc" else ("significance", "without_dag")
+        others = {"penalty"} if self.learner == "pc" else {"significance", "without_dag"}
+        others |= {"penalty"} if self.penalty == 1 else set()
         return {name: value for name, value in super().options().items() if name not in others}
 
     def run(self, problem: Problem) -> Posterior:
