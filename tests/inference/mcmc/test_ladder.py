@@ -5,11 +5,13 @@ import pytest
 
 import dagpost as dp
 from dagpost.graphs import is_acyclic
+from dagpost.inference.mcmc import refine
 from dagpost.inference.mcmc.ensembles import start
 from dagpost.inference.mcmc.ladder import ANNEALED, adapt_ladder, anneal
 from dagpost.inference.mcmc.scoring import Scoring, log_posterior, scorer_for
 from dagpost.models import as_model
 from dagpost.priors import as_prior
+from tests.digests import digest
 
 NODES = ANNEALED
 HEATS = np.geomspace(1.0, 0.25, 3)
@@ -41,3 +43,18 @@ def test_a_ladder_starts_from_annealed_graphs_where_asked(scoring):
     one_edge[0, 0, 1] = True
     _, kept, _ = adapt_ladder(one_edge, scoring, np.array([1, 2]), 0.25, times=0)
     assert (kept == one_edge).all()
+
+
+def test_resumed_chains_keep_their_ladder(tmp_path, monkeypatch):
+    """Adapted again, it could have other levels: a time limit can end it between the passes that are saved."""
+    sim = dp.simulate("bge", nodes=6, observations=100, seed=1, interventional_sets=0)
+    options = {"model": "bge", "seed": 3, "draws": 50, "precision": 1e-6, "max_moves": 400_000}
+    undisturbed = dp.fit(sim.train, **options)
+
+    def fail(snapshot):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        dp.fit(sim.train, checkpoint=tmp_path, checkpoint_every=1e-9, callback=fail, **options)
+    monkeypatch.setattr(refine, "adapt_ladder", None)
+    assert digest(dp.fit(sim.train, checkpoint=tmp_path, resume=True, **options)) == digest(undisturbed)

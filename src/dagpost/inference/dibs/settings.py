@@ -14,6 +14,7 @@ from dagpost.errors import InputError, positive, whole_number
 from dagpost.inference.dibs.estimators import Estimator
 from dagpost.inference.dibs.latent import Embedding, InnerProduct
 from dagpost.inference.dibs.samplers import Hmc, Linear, Reheated, RmsProp, Schedule, Sgld, as_chain
+from dagpost.inference.mcmc.ladder import LARGE
 from dagpost.models import Additive, BDeu, BGe, Model
 
 
@@ -213,7 +214,8 @@ JOINT: dict[str, Tuned] = {
     "mlp": Tuned(Estimator("gumbel", "family", 4), 3000, 60.0, 3000.0, 0.02, 5.0, 1000.0),
 }
 REHEATED_TO = 20.0
-MOVES_PER_NODE = 1_000
+MOVES_PER_NODE = (10_000, 1_000)
+"""Of each particle at the end, with fewer than `LARGE` nodes, where most moves are of single edges, and from it on."""
 PARAMETER_STEPS = 1000
 EXACT_NODES = 8
 """Most nodes for which HMC sums over all parent sets by default: 128 of them per node."""
@@ -282,7 +284,7 @@ def default_settings(model: Model, d: int, observations: int, **changes: Any) ->
         "estimator": estimator,
         "optimiser": RmsProp(rate),
         "collapsed": collapsed,
-        "moves": MOVES_PER_NODE * d if collapsed else 0,
+        "moves": MOVES_PER_NODE[d >= LARGE] * d if collapsed else 0,
         "parameter_steps": 0 if collapsed or changes.get("draw_parameters") else PARAMETER_STEPS,
         "cyclic": "repair",
     }
