@@ -72,12 +72,17 @@ def limited_search(
     return Found(graph, True)
 
 
+LISTED, PARENTS, NEIGHBOURS = 0, 1, 2  # places in `Workspace.listed`: y, and the numbers of both
+REACHED_FROM = 3  # the node that paths to `reached` start from
+FACTORED, ROWS = 4, 5  # y of the factor, and the number of its rows
+
+
 class Workspace(NamedTuple):
     """Memory that the search reuses."""
 
     factor: np.ndarray  # (d, d) Cholesky factor
     solved: np.ndarray  # (d,)
-    factored: np.ndarray  # (d + 2,) y, the number of rows of the factor, and their nodes
+    factored: np.ndarray  # (d,) nodes of the rows of the factor; y and their number are in `listed`
     family: np.ndarray  # (d,) parents of y: its directed ones, then the clique
     pool: np.ndarray  # (d,) neighbours that may join the clique
     chosen: np.ndarray  # (d,) positions in the pool
@@ -89,7 +94,7 @@ class Workspace(NamedTuple):
     before: np.ndarray  # (d, d) bool, the graph before a step
     parents: np.ndarray  # (d,) of the node y whose neighbours are listed
     neighbours: np.ndarray  # (d,) undirected ones of y
-    listed: np.ndarray  # (4,) y, the number of its parents and of its undirected neighbours; the node of `reached`
+    listed: np.ndarray  # (6,) which nodes these lists are of, and their lengths, at the places named below
     counting: CountScratch
     counts: CountTable
 
@@ -108,12 +113,12 @@ UNBEATEN = Step(np.inf, -1, -1)
 @njit
 def workspace(d, counts):
     """Return memory for a search over graphs of d nodes."""
-    nodes, pairs = np.empty((6, d), dtype=np.int64), np.empty((2, d, d))
+    nodes, pairs = np.empty((7, d), dtype=np.int64), np.empty((2, d, d))
     sets = np.zeros((d + 2, (d + 63) // 64), dtype=np.uint64)
     return Workspace(
-        pairs[0], np.empty(d), np.zeros(d + 2, dtype=np.int64), nodes[0], nodes[1], nodes[2], nodes[3],
+        pairs[0], np.empty(d), nodes[6], nodes[0], nodes[1], nodes[2], nodes[3],
         sets[0], sets[1], sets[2:], pairs[1], np.empty((d, d), dtype=np.bool_), nodes[4], nodes[5],
-        np.full(4, -1, dtype=np.int64), count_scratch(counts), counts,
+        np.full(6, -1, dtype=np.int64), count_scratch(counts), counts,
     )  # fmt: skip
 
 
@@ -131,7 +136,7 @@ def improve(graph, covariance, rows, price, inserting, scratch):
     """Apply the step with the largest gain; return False if no gain is positive. Every edge costs `price`."""
     d = graph.shape[0]
     best, clique, bounds = Step(0.0, -1, -1), np.zeros(d, dtype=np.bool_), scratch.bounds
-    scratch.listed[0] = scratch.listed[3] = -1
+    scratch.listed[LISTED] = scratch.listed[REACHED_FROM] = -1
     highest = Step(0.0, -1, -1)
     for y in range(d):
         for x in range(d):
@@ -208,7 +213,7 @@ def _list_neighbours(y, graph, scratch):
             else:
                 scratch.parents[parents] = z
                 parents += 1
-    scratch.listed[0], scratch.listed[1], scratch.listed[2] = y, parents, neighbours
+    scratch.listed[LISTED], scratch.listed[PARENTS], scratch.listed[NEIGHBOURS] = y, parents, neighbours
 
 
 @njit
@@ -219,16 +224,16 @@ def _best_of_pair(x, y, graph, covariance, rows, price, inserting, best, clique,
     adjacent to x.
     """
     family, pool, chosen = scratch.family, scratch.pool, scratch.chosen
-    if scratch.listed[0] != y:
+    if scratch.listed[LISTED] != y:
         _list_neighbours(y, graph, scratch)
     parents = many = 0
     scratch.bounds[y, x] = -np.inf
-    for a in range(scratch.listed[1]):
+    for a in range(scratch.listed[PARENTS]):
         if scratch.parents[a] != x:
             family[parents] = scratch.parents[a]
             parents += 1
     size = parents
-    for a in range(scratch.listed[2]):
+    for a in range(scratch.listed[NEIGHBOURS]):
         z = scratch.neighbours[a]
         if z != x:
             near = graph[x, z] or graph[z, x]
@@ -278,9 +283,9 @@ def _separated(start, end, family, first, size, scratch):
     """Return whether every path from start to end along directed and undirected edges passes through the clique."""
     if first < size:
         return not _reaches(start, end, family, first, size, scratch, scratch.seen)
-    if scratch.listed[3] != start:  # without a clique, what is reached is the same for all ends
+    if scratch.listed[REACHED_FROM] != start:  # without a clique, what is reached is the same for all ends
         _reaches(start, np.int64(-1), family, first, size, scratch, scratch.reached)
-        scratch.listed[3] = start
+        scratch.listed[REACHED_FROM] = start
     return not has(scratch.reached, end)
 
 
@@ -325,17 +330,17 @@ def _gain(x, y, family, size, covariance, rows, price, scratch):
         gain = count_evidence(scratch.counts, y, family, size + 1, scratch.counting) - without
         family[size] = beside
         return gain
-    factor, solved, factored = scratch.factor, scratch.solved, scratch.factored
+    factor, solved, factored, listed = scratch.factor, scratch.solved, scratch.factored, scratch.listed
     left = without = covariance[y, y]
     shared = 0
-    while factored[0] == y and shared < min(size, factored[1]) and factored[2 + shared] == family[shared]:
+    while listed[FACTORED] == y and shared < min(size, listed[ROWS]) and factored[shared] == family[shared]:
         left -= solved[shared] ** 2
         shared += 1
-    factored[0], factored[1] = y, size
+    listed[FACTORED], listed[ROWS] = y, size
     for a in range(shared, size + 1):
         u = family[a] if a < size else x
         if a < size:
-            factored[2 + a] = u
+            factored[a] = u
         for c in range(a + 1):
             v = family[c] if c < a else u
             rest = covariance[u, v]
