@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.graphs import all_dags, essential_graph
-from dagpost.inference.bootstrap.ges import greedy_search, limited_search
+from dagpost.inference.bootstrap.ges import Found, greedy_search, limited_search
 from dagpost.inference.bootstrap.pc import pc_search
 from dagpost.inference.bootstrap.resampling import LEAST_SIGNIFICANCE, maximum_likelihood
 from dagpost.posterior import Posterior, log_joint_of
@@ -221,11 +221,12 @@ def test_a_search_that_the_time_limit_cuts_short_counts_only_alone():
 
 
 def test_later_searches_that_are_cut_short_are_left_out(monkeypatch):
-    complete = iter([True, True, False])
+    cut_short = iter([False, False, True])
 
     def search(values, *rest):
-        return limited_search(values, *rest)._replace(complete=next(complete))
+        return Found(np.zeros((5, 5), np.bool_), False) if next(cut_short) else limited_search(values, *rest)
 
     monkeypatch.setattr("dagpost.inference.bootstrap.resampling.limited_search", search)
     post = dp.fit(SIM.train, "bge", method="bootstrap-ges", particles=5, seed=1)
     assert post.info["resamples"] == 2 and post.info["ended_by"] == "limit" and "verdict" not in post.info
+    assert post.graphs.any(axis=(1, 2)).all()
