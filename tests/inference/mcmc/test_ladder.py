@@ -5,15 +5,15 @@ import pytest
 
 import dagpost as dp
 from dagpost.graphs import is_acyclic
-from dagpost.inference.mcmc import refine
+from dagpost.inference.mcmc import ladder, refine
 from dagpost.inference.mcmc.ensembles import start
-from dagpost.inference.mcmc.ladder import ANNEALED, adapt_ladder, anneal
+from dagpost.inference.mcmc.ladder import adapt_ladder, anneal
 from dagpost.inference.mcmc.scoring import Scoring, log_posterior, scorer_for
 from dagpost.models import as_model
 from dagpost.priors import as_prior
 from tests.digests import digest
 
-NODES = ANNEALED
+NODES = 64
 HEATS = np.geomspace(1.0, 0.25, 3)
 EMPTY = np.zeros((1, NODES, NODES), np.bool_)
 
@@ -36,7 +36,8 @@ def test_annealing_returns_a_dag_for_every_level_the_coldest_first(scoring):
     assert (anneal(EMPTY, scoring, np.array([2]), HEATS) == graphs[3:]).all()
 
 
-def test_a_ladder_starts_from_annealed_graphs_where_asked(scoring):
+def test_a_ladder_starts_from_annealed_graphs_where_asked(scoring, monkeypatch):
+    monkeypatch.setattr(ladder, "ANNEALED", NODES)
     _, from_empty, _ = adapt_ladder(EMPTY, scoring, np.array([1, 2]), 0.25, times=0, annealed=True)
     assert from_empty.any(axis=(-1, -2)).all() and len(from_empty) == 20
     one_edge = EMPTY.copy()

@@ -18,9 +18,7 @@ from dagpost.typing import Graphs
 LARGE = 16  # fewest nodes for short rounds of pairs, relocations and exchanges; with 12, drawing parents pays
 UNIFORM = 0.01  # added to the weights of near pairs, standard deviations of edges, so that none is left out
 REJECTED = (0.5, 0.3)  # share of regions whose exchange between levels Metropolis rejects, below `LARGE` and from it on
-ANNEALED = 64  # fewest nodes for annealing
-FIRST_HEAT = 0.003  # of annealing
-HOTTER = 10  # heats of annealing before those of the ladder
+ANNEALED = 500  # fewest nodes for annealing
 ANNEALING_SHARE = 0.5  # largest share of the time for the ladder
 ROUNDS = 80  # of a pass that adapts the ladder, after half as many of warm-up
 LONGEST_ROUND = 2000  # most moves of a round where families are scored in Python
@@ -61,7 +59,7 @@ def hottest_level(d: int, rows: int) -> float:
 
 def rounds_per_heat(d: int) -> int:
     """Return the rounds that annealing makes at each heat, if time allows."""
-    return max(d // 5, 1)
+    return max(2 * d // 5, 1)
 
 
 def anneal(
@@ -72,17 +70,17 @@ def anneal(
 
     A chain with hundreds of nodes that starts without edges takes in thousands of wrong ones, between nodes that are
     joined by paths of edges still missing, and is slow to remove them. At a small heat the strongest edges come first
-    and keep those out. `benchmarks/annealing.py` compares.
+    and keep those out. `benchmarks/annealing.py` compares: with 200 nodes nothing is gained. Heats below those of the
+    ladder only take time.
     """
-    d = empty.shape[-1]
-    cooling = np.concatenate([np.geomspace(FIRST_HEAT, heats[-1], HOTTER, endpoint=False), heats[::-1]])
     chains = [start(empty, scoring, int(seed)) for seed in seeds]
-    moves, reached = standard_recipe(d, scoring), []
-    for k, heat in enumerate(cooling):
-        timer = None if clock is None else clock.until(1 / (len(cooling) - k))
+    d, reached = empty.shape[-1], []
+    moves = standard_recipe(d, scoring)
+    for left, heat in zip(range(len(heats), 0, -1), heats[::-1]):
+        timer = None if clock is None else clock.until(1 / left)
         advance(chains, scoring, np.array([heat]), moves, rounds_per_heat(d), section=section, clock=timer)
         reached.append([graphs_of(chain.parents)[0] for chain in chains])
-    return np.stack(reached[: HOTTER - 1 : -1], axis=1).reshape(-1, d, d)
+    return np.stack(reached[::-1], axis=1).reshape(-1, d, d)
 
 
 def adapt_ladder(
