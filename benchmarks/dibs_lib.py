@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 
 import jax
 import numpy as np
 import pandas as pd
 
 import dagpost as dp
+from dagpost.errors import WeightingWarning
 from dagpost.graphs import is_acyclic
 from dagpost.inference.dibs import default_settings, infer
 from dagpost.models import as_model
@@ -43,7 +45,9 @@ def simulated(name: str, d: int, seed: int, rows: int = 100) -> dp.Simulation:
 
 
 def scores(post: Posterior, truth: np.ndarray) -> dict[str, float]:
-    plus = post.weighted("posterior")
+    with warnings.catch_warnings():  # particles of `dibs` that ended with moves keep their equal weights
+        warnings.simplefilter("ignore", WeightingWarning)
+        plus = post.weighted("posterior")
     return {
         "shd": dp.metrics.expected_shd(post, truth),
         "shd+": dp.metrics.expected_shd(plus, truth),
