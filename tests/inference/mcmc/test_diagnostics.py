@@ -93,6 +93,12 @@ def test_the_rule_is_todays():
     assert not short.trusted and "too short (effective sample size 30" in short.verdict()
 
 
+@pytest.mark.parametrize("name", ["rhat", "rhat_log_posterior", "ess", "ess_log_posterior"])
+def test_what_could_not_be_computed_is_not_trusted(name):
+    unknown = Convergence(1.0, 1000.0, 0.01, 1.0, 1000.0)._replace(**{name: np.nan})
+    assert not unknown.trusted and "Do not trust" in unknown.verdict() and "R̂ nan" not in unknown.verdict()
+
+
 def test_standard_errors_are_those_of_arviz():
     rng = np.random.default_rng(7)
     noise = rng.standard_normal((40, 4, 60))

@@ -28,11 +28,9 @@ class Convergence(NamedTuple):
 
     @property
     def trusted(self) -> bool:
-        """Whether all diagnostics are within their limits."""
-        return (
-            max(self.rhat, self.rhat_log_posterior) <= LARGEST_RHAT
-            and min(self.ess, self.ess_log_posterior) >= SMALLEST_ESS
-        )
+        """Whether all diagnostics are within their limits; one that could not be computed (nan) is not."""
+        agree = all(rhat <= LARGEST_RHAT for rhat in (self.rhat, self.rhat_log_posterior))
+        return agree and all(ess >= SMALLEST_ESS for ess in (self.ess, self.ess_log_posterior))
 
     def verdict(self, worst: str = "") -> str:
         """Return how far edge probabilities may be off, what failed, and what helps.
@@ -42,13 +40,16 @@ class Convergence(NamedTuple):
         worst
             The edge with the largest error, in words.
         """
-        rhat, ess = max(self.rhat, self.rhat_log_posterior), min(self.ess, self.ess_log_posterior)
+        rhat = float(np.maximum(self.rhat, self.rhat_log_posterior))  # nan if one of them is
+        ess = float(np.minimum(self.ess, self.ess_log_posterior))
         where = f", largest at {worst}" if worst and self.error > 0 else ""
         size = f"edge probabilities are accurate to about ±{2 * self.error:.3f}{where}"
         if self.trusted:
             return f"The chains agree: {size} (split-R̂ {rhat:.3f}, effective sample size {ess:.0f})."
         failed = []
-        if not rhat <= LARGEST_RHAT:
+        if np.isnan(rhat):
+            failed.append("the chains are too short to tell whether they agree")
+        elif not rhat <= LARGEST_RHAT:
             failed.append(f"the chains disagree (split-R̂ {rhat:.3f}, should be at most {LARGEST_RHAT})")
         if not ess >= SMALLEST_ESS:
             failed.append(
