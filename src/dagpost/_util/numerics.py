@@ -87,9 +87,11 @@ def by_chunks(function: Callable[[Any], Any], arguments: Any, chunk: int) -> Any
     count = len(jax.tree.leaves(arguments)[0])
     if chunk >= count:
         return function(arguments)
-    filled = np.arange(-(-count // chunk) * chunk)
-    filled[count:] = 0
-    parts = jax.tree.map(lambda leaf: leaf[filled].reshape(-1, chunk, *leaf.shape[1:]), arguments)
+    if count % chunk:
+        filled = np.arange(-(-count // chunk) * chunk)
+        filled[count:] = 0
+        arguments = jax.tree.map(lambda leaf: leaf[filled], arguments)
+    parts = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), arguments)
     out = jax.lax.map(function, parts)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], out)
 

@@ -45,7 +45,7 @@ def test_exchanges_move_families_and_nothing_else():
     """Two levels have the same pairs of families before and after; graphs are DAGs, ancestors and scores theirs."""
     chain, scoring = ensemble()
     changed = 0
-    for repeat in range(40):
+    for repeat in range(160):
         before, scores = chain.parents.copy(), chain.scores.copy()
         swap_regions(chain, scoring.scorer, HEATS, repeat % 2, swap_scratch(12, 1))
         k = repeat % 2
@@ -60,7 +60,7 @@ def test_exchanges_move_families_and_nothing_else():
         for level, graph in enumerate(graphs):
             np.testing.assert_array_equal(chain.ancestors[level], structure_of(graph).ancestors)
         advance([chain], scoring, HEATS, recipe(pair=50), 1)
-    assert changed > 10  # 32 to 140, by seed and processor
+    assert changed > 50
 
 
 @pytest.mark.parametrize("reversed_only", [False, True])

@@ -94,7 +94,7 @@ class Workspace(NamedTuple):
     before: np.ndarray  # (d, d) bool, the graph before a step
     parents: np.ndarray  # (d,) of the node y whose neighbours are listed
     neighbours: np.ndarray  # (d,) undirected ones of y
-    listed: np.ndarray  # (6,) which nodes these lists are of, and their lengths, at the places named below
+    listed: np.ndarray  # (6,) which nodes these lists are of, and their lengths, at the places named above
     counting: CountScratch
     counts: CountTable
 

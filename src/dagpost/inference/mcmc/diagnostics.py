@@ -27,10 +27,19 @@ class Convergence(NamedTuple):
     ess_log_posterior: float
 
     @property
+    def largest_rhat(self) -> float:
+        """Split-R̂ of the worst edge or of the log posterior; nan if one of them could not be computed."""
+        return float(np.maximum(self.rhat, self.rhat_log_posterior))
+
+    @property
+    def smallest_ess(self) -> float:
+        """Effective sample size of the worst edge or of the log posterior; nan if one of them could not be computed."""
+        return float(np.minimum(self.ess, self.ess_log_posterior))
+
+    @property
     def trusted(self) -> bool:
-        """Whether all diagnostics are within their limits; one that could not be computed (nan) is not."""
-        agree = all(rhat <= LARGEST_RHAT for rhat in (self.rhat, self.rhat_log_posterior))
-        return agree and all(ess >= SMALLEST_ESS for ess in (self.ess, self.ess_log_posterior))
+        """Whether all diagnostics could be computed and are within their limits."""
+        return self.largest_rhat <= LARGEST_RHAT and self.smallest_ess >= SMALLEST_ESS
 
     def verdict(self, worst: str = "") -> str:
         """Return how far edge probabilities may be off, what failed, and what helps.
@@ -40,8 +49,7 @@ class Convergence(NamedTuple):
         worst
             The edge with the largest error, in words.
         """
-        rhat = float(np.maximum(self.rhat, self.rhat_log_posterior))  # nan if one of them is
-        ess = float(np.minimum(self.ess, self.ess_log_posterior))
+        rhat, ess = self.largest_rhat, self.smallest_ess
         where = f", largest at {worst}" if worst and self.error > 0 else ""
         size = f"edge probabilities are accurate to about ±{2 * self.error:.3f}{where}"
         if self.trusted:

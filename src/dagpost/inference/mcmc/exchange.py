@@ -62,11 +62,11 @@ def exchange_move(dag, scores, scorer, cache, temper, rng, scratch, affinity):
         is_i = row == 0 or row == 3
         is_tail = row % 2 == 0
         node, rest = (i, rest_i) if is_i else (j, rest_j)
-        tail, head = (i, j) if row < 2 else (j, i)
+        tail, head, below_tail, below_head = (i, j, below_i, below_j) if row < 2 else (j, i, below_j, below_i)
         other = -1 if is_tail else tail
-        barred = below_i | below_j if is_tail else (below_i if is_i else below_j)
-        if holds(dag.ancestors, tail, head) or (below_j if row < 2 else below_i):
-            barred = -1  # the edge would close a cycle, or one of B could have neither as its child
+        barred = below_tail if is_tail else 0
+        if holds(dag.ancestors, tail, head) or below_head:
+            barred = -1  # the edge would close a cycle, or one of B could be a parent of neither
         if not _weigh(scorer, cache, temper, node, rest, other, block, b, barred, logs[row], scratch):
             _restore(dag, i, j, old_i, old_j, forward)
             rng[0] = before

@@ -59,7 +59,7 @@ def hottest_level(d: int, rows: int) -> float:
 
 def rounds_per_heat(d: int) -> int:
     """Return the rounds that annealing makes at each heat, if time allows."""
-    return max(2 * d // 5, 1)
+    return 2 * d // 5
 
 
 def anneal(

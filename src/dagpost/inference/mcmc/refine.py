@@ -163,6 +163,9 @@ def refine(
             least, most = (share * clock.left for share in CLOSING)
             closing = d**2 * np.dot(CLOSING_SECONDS, (draws, draws_used(d)))
             limit = clock.seconds + clock.left - min(max(closing, least), most)
+        rounds, batches = 5 if d < LARGE else 20 if d < 64 else 8, BATCHES  # per batch; per block
+        begun: Block | None = None
+        before: tuple[Block, int] | None = None  # the last complete block, and the rounds of its batches
         if chains.found is None:
             heats, at_levels, edges = adapt_ladder(
                 graphs, scoring, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder,
@@ -173,13 +176,9 @@ def refine(
         else:
             heats, edges = (chains.found.arrays[name] for name in ("heats", "edges"))
             ensembles = ensembles_from_arrays(chains.found.arrays)
-        moves = standard_recipe(d, scoring, edges)
-        rounds, batches = 5 if d < LARGE else 20 if d < 64 else 8, BATCHES  # per batch; per block
-        begun: Block | None = None
-        before: tuple[Block, int] | None = None  # the last complete block, and the rounds of its batches
-        if chains.found is not None:
             begun = Block(*(chains.found.arrays[f] for f in Block._fields))
             rounds, batches, made = (chains.found.facts[name] for name in ("rounds", "batches", "made"))
+        moves = standard_recipe(d, scoring, edges)
 
         def reached(parts: list[Block]) -> None:
             facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": clock.seconds}
