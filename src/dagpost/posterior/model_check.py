@@ -21,7 +21,7 @@ from dagpost.data.slices import past_columns
 from dagpost.errors import printable
 from dagpost.graphs import descendants
 from dagpost.posterior.sample import GraphSample
-from dagpost.typing import Graph
+from dagpost.typing import Nodes
 
 LEVEL = 0.001
 """Probability of a false alarm of each kind over all nodes, approximately."""
@@ -78,16 +78,26 @@ def check_model(post: GraphSample) -> list[Misfit] | None:
     values, observed = post.data.values[:MOST_ROWS], _unchanged(post, post.data)[:MOST_ROWS]
     scale = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
     values = (values - values.mean(axis=0)) / scale
-    later = descendants(graph)
-    d, found = post.nodes, []
-    tested = np.flatnonzero(~past_columns(post.names)) if post.data.lags else np.arange(d)
+    clipped = np.clip(values, -4, 4)
+    powers = np.concatenate([values**2, clipped * clipped**2], axis=1)
+    others = ~descendants(graph) & ~np.eye(post.nodes, dtype=np.bool_)
+    tested = np.flatnonzero(~past_columns(post.names)) if post.data.lags else np.arange(post.nodes)
+    found: list[Departure] = []
+    residuals: dict[int, dict[int, np.ndarray]] = {}  # by number of rows, by node
     for j in tested.tolist():
         rows = observed[:, j]
         parents = np.flatnonzero(graph[:, j])
         if rows.sum() < max(FEWEST_ROWS, 5 * (len(parents) + 1)):
             continue
-        others = [k for k in range(d) if k != j and not later[j, k]]
-        found += _of_node(j, values[rows], graph, others, len(tested))
+        used = slice(None) if rows.all() else rows
+        causes = values[used][:, parents]
+        residual = _residual(values[used, j], causes)
+        if residual is not None:
+            residuals.setdefault(len(residual), {})[j] = residual
+            found += _of_node(j, residual, parents, causes, powers[used], others[j], len(tested))
+    for same_rows in residuals.values():
+        p = stats.kurtosistest(np.stack(list(same_rows.values())), axis=1, alternative="greater").pvalue
+        found += [("heavy tails", j, None, len(tested) * p_j) for j, p_j in zip(same_rows, p.tolist())]
     names = post.names
     misfits = [Misfit(kind, names[j], None if k is None else names[k], p) for kind, j, k, p in found if p < LEVEL]
     return sorted(misfits, key=lambda misfit: misfit.p_value)
@@ -102,29 +112,29 @@ def _unchanged(post: GraphSample, data: Dataset) -> Bool[np.ndarray, "n d"]:
     return ~np.concatenate([changed, np.zeros((1, data.nodes), dtype=np.bool_)])[conditions.of_row]
 
 
-def _of_node(j: int, values: Float[np.ndarray, "n d"], graph: Graph, others: list[int], tested: int) -> list[Departure]:
-    """Return the strongest departure of each kind at one of `tested` nodes."""
-    n, parents = len(values), np.flatnonzero(graph[:, j])
-    design = np.column_stack([np.ones(n), values[:, parents]])
-    residual = values[:, j] - design @ np.linalg.lstsq(design, values[:, j], rcond=None)[0]
-    if residual.std() < 1e-9:
-        return []
-    residual = residual / residual.std()
-    out: list[Departure] = [
-        ("heavy tails", j, None, tested * float(stats.kurtosistest(residual, alternative="greater").pvalue))
-    ]
-    if others:
-        chosen = values[:, others]
-        clipped = np.clip(chosen, -4, 4)
-        powers = np.concatenate([chosen**2, clipped * clipped**2], axis=1)
+def _residual(target: Float[np.ndarray, " n"], causes: Float[np.ndarray, "n p"]) -> Float[np.ndarray, " n"] | None:
+    """Return the residual of the regression on the parents, of variance 1; None if nothing is left."""
+    design = np.column_stack([np.ones(len(target)), causes])
+    residual = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
+    return residual / residual.std() if residual.std() >= 1e-9 else None
+
+
+def _of_node(
+    j: int, residual: Float[np.ndarray, " n"], parents: Nodes, causes: Float[np.ndarray, "n p"],
+    powers: Float[np.ndarray, "n k"], others: Bool[np.ndarray, " d"], tested: int,
+) -> list[Departure]:  # fmt: skip
+    """Return the strongest dependence on `powers` (squares of all columns, then cubes) of `others`, and the strongest
+    dependence of the variance on the parents, at one of `tested` nodes."""
+    n, out = len(residual), list[Departure]()
+    constant = np.ones((n, 1))
+    if others.any():
         ranked = special.ndtri((stats.rankdata(residual) - 0.5) / n)  # one outlying row must not decide
-        p = _p_values(ranked, powers, design)
+        p = np.where(np.tile(others, 2), _p_values(ranked, powers, np.hstack([constant, causes])), 1.0)
         best = int(p.argmin())
-        out.append(("nonlinear", j, others[best % len(others)], tested * len(p) * float(p[best])))
+        out.append(("nonlinear", j, best % len(others), tested * 2 * int(others.sum()) * float(p[best])))
     if len(parents):
         spread = np.abs(residual)  # Glejser: absolute residuals against the parents and their sizes
-        regressors = np.concatenate([values[:, parents], np.abs(values[:, parents])], axis=1)
-        p = _p_values(spread, regressors, np.ones((n, 1)))
+        p = _p_values(spread, np.concatenate([causes, np.abs(causes)], axis=1), constant)
         best = int(p.argmin())
         out.append(("unequal variance", j, int(parents[best % len(parents)]), tested * len(p) * float(p[best])))
     return out
@@ -135,12 +145,15 @@ def _p_values(
 ) -> Float[np.ndarray, " k"]:
     """Return the p-value of the partial correlation of each regressor with the target given the known columns."""
     basis, _ = np.linalg.qr(known)
-    target, regressors = target - basis @ (basis.T @ target), regressors - basis @ (basis.T @ regressors)
-    norms = np.linalg.norm(regressors, axis=0) * np.linalg.norm(target)
-    r = np.clip(target @ regressors / np.maximum(norms, 1e-12), -0.999999, 0.999999)
+    target = target - basis @ (basis.T @ target)
+    total = np.einsum("nk,nk->k", regressors, regressors)
+    left = total - np.sum((basis.T @ regressors) ** 2, axis=0)  # squared norms of what is not in the known columns
+    new = left > 1e-10 * total
+    r = target @ regressors / (np.linalg.norm(target) * np.sqrt(np.where(new, left, 1.0)))
+    r = np.clip(r, -0.999999, 0.999999)
     freedom = max(len(target) - basis.shape[1] - 1, 1)
     t = np.abs(r) * np.sqrt(freedom / (1 - r**2))
-    return np.where(norms > 1e-9, 2 * special.stdtr(freedom, -t), 1.0)
+    return np.where(new, 2 * special.stdtr(freedom, -t), 1.0)
 
 
 CURES = {
