@@ -196,26 +196,32 @@ def cyclicity(graph: Float[Array, "d d"]) -> Float[Array, ""]:
     return _cyclicity(jnp.asarray(graph))
 
 
-def _power(graph, exponent: int):
-    """Return `(I + G/d)^exponent` as a matrix scaled to entries of at most 1, and the logarithm of the scale factor.
+UNSCALED = 100
+"""Most nodes with which powers fit into single precision: no entry of `(I + G/d)^(d-1)` is above 2^(d-1)."""
 
-    Computed by repeated squaring; scaling after each product avoids overflow.
+
+def _power(graph, exponent: int):
+    """Return `(I + G/d)^exponent` as a matrix, and the logarithm of a factor that it has to be multiplied with.
+
+    Computed by repeated squaring; with many nodes scaling after each product avoids overflow.
     """
     d = graph.shape[-1]
 
     def scaled(matrix, log_factor):
+        if d <= UNSCALED:
+            return matrix, log_factor
         largest = jnp.maximum(jnp.max(jnp.abs(matrix)), 1.0)
         return matrix / largest, log_factor + jnp.log(largest)
 
-    result, log_result = jnp.eye(d, dtype=graph.dtype), jnp.zeros((), graph.dtype)
+    result: Any = None
     square, log_square = scaled(jnp.eye(d, dtype=graph.dtype) + graph / d, jnp.zeros((), graph.dtype))
     while exponent:
         if exponent % 2:
-            result, log_result = scaled(result @ square, log_result + log_square)
+            result = (square, log_square) if result is None else scaled(result[0] @ square, result[1] + log_square)
         exponent //= 2
         if exponent:
             square, log_square = scaled(square @ square, 2 * log_square)
-    return result, log_result
+    return (jnp.eye(d, dtype=graph.dtype), jnp.zeros((), graph.dtype)) if result is None else result
 
 
 @jax.custom_vjp
@@ -247,7 +253,11 @@ def _cyclicity_forward(graph):
     # tr[(I + G/d)^d] = sum_ij (I + G/d)_ij ((I + G/d)^(d-1))_ji
     step = jnp.eye(d, dtype=graph.dtype) + graph / d
     value = jnp.exp(log_factor) * jnp.sum(step * power.T) - d
-    return value, jnp.exp(jnp.minimum(log_factor, np.log(LARGEST_GRADIENT))) * power.T
+    if 2.0 ** (d - 1) <= LARGEST_GRADIENT:
+        return value, power.T
+    largest = jnp.maximum(jnp.max(jnp.abs(power)), 1.0)
+    factor = jnp.exp(jnp.minimum(log_factor, np.log(LARGEST_GRADIENT) - jnp.log(largest)))
+    return value, factor * power.T
 
 
 _cyclicity.defvjp(_cyclicity_forward, lambda gradient, cotangent: (cotangent * gradient,))

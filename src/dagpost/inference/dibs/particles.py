@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Array, Float
 
 from dagpost._util.clock import Clock, Pace
 from dagpost._util.numerics import jitted, map_chunked
@@ -25,6 +26,7 @@ from dagpost.data import Dataset
 from dagpost.errors import AllCyclic
 from dagpost.graphs import is_acyclic, with_few_parents, without_cycles
 from dagpost.inference.checkpoints import NULL_SECTION, Section
+from dagpost.inference.dibs.latent import Embedding
 from dagpost.inference.dibs.posterior import DibsPosterior, Latent
 from dagpost.inference.dibs.svgd import Snapshot
 from dagpost.inference.dibs.target import Target, minibatch
@@ -101,7 +103,7 @@ def to_posterior(
     """
     key_moves, key_theta = jax.random.split(key)
     settings, model = target.settings, target.model
-    scores = np.asarray(jax.vmap(settings.embedding.scores)(jnp.asarray(last.z)))
+    scores = np.asarray(_scores(settings.embedding, last.z))
     graphs, theta, known = last.graphs, last.theta, target.known
     if known is not None:
         scores = np.stack([known.strength(s) for s in scores])
@@ -161,9 +163,15 @@ def to_posterior(
     )
 
 
+@partial(jax.jit, static_argnums=0)
+def _scores(embedding: Embedding, z: Float[Array, "m ..."]) -> Float[Array, "m d d"]:
+    """Return the edge scores of every particle."""
+    return jax.vmap(embedding.scores)(z)
+
+
 def latent_particles(target: Target, last: Snapshot) -> Latent:
     """Return the particles with the log odds of their edges at the last alpha."""
-    scores = np.asarray(jax.vmap(target.settings.embedding.scores)(jnp.asarray(last.z)), dtype=np.float64)
+    scores = np.asarray(_scores(target.settings.embedding, last.z), dtype=np.float64)
     known, loops = target.known, np.eye(scores.shape[-1], dtype=np.bool_)
     free = ~loops if known is None else np.asarray(known.free) & ~loops
     certain = -np.inf if known is None else np.where(known.required, np.inf, -np.inf)

@@ -214,7 +214,7 @@ JOINT: dict[str, Tuned] = {
     "mlp": Tuned(Estimator("gumbel", "family", 4), 3000, 60.0, 3000.0, 0.02, 5.0, 1000.0),
 }
 REHEATED_TO = 20.0
-MOVES_PER_NODE = (10_000, 1_000)
+MOVES_PER_NODE = (10_000, 400)
 """Of each particle at the end, with fewer than `LARGE` nodes, where most moves are of single edges, and from it on."""
 PARAMETER_STEPS = 1000
 EXACT_NODES = 8

@@ -1,6 +1,6 @@
 """The moves with which particles of DiBS end: untempered chains from given DAGs, with the moves of `auto`.
 
-With 20 nodes 1,000 moves per node bring DAGs as near to the posterior as 10,000 additions, deletions and reversals of
+With 20 nodes 400 moves per node bring DAGs as near to the posterior as 10,000 additions, deletions and reversals of
 single edges (`benchmarks/final_moves.py`).
 """
 
@@ -15,20 +15,28 @@ from dagpost._util.environment import available_cores
 from dagpost._util.numerics import generator
 from dagpost._util.progress import Advance
 from dagpost.inference.checkpoints import NULL_SECTION, Section, State
-from dagpost.inference.mcmc.ensembles import UNTEMPERED, advance, run_moves, start
-from dagpost.inference.mcmc.ladder import standard_recipe
-from dagpost.inference.mcmc.scoring import scorer_for
+from dagpost.inference.mcmc.ensembles import UNTEMPERED, Recipe, advance, recipe, run_moves, start
+from dagpost.inference.mcmc.ladder import LARGE, standard_recipe
+from dagpost.inference.mcmc.scoring import Scoring, scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
 from dagpost.typing import Graphs, Key
+
+
+def final_round(d: int, scoring: Scoring) -> Recipe:
+    """Return the moves of a round: with many nodes fewer of single edges than in tempered chains, since they take most
+    of the time and the larger ones decide how near DAGs come to the posterior."""
+    if d < LARGE or not scoring.scorer.compiled:
+        return standard_recipe(d, scoring)
+    return recipe(pair=d // 2, relocation=d // 4, exchange=d // 4)
 
 
 def equilibrate(
     graphs: Graphs, moves: int, model: Model, prior: GraphPrior, stats: Statistics, key: Key,
     advance_bar: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> tuple[Graphs, int]:  # fmt: skip
-    """Move each DAG by moves of its own, which leave `p(G | D)` invariant: as many rounds of those of tempered chains
-    (`standard_recipe`) as fit, then moves of single edges.
+    """Move each DAG by moves of its own, which leave `p(G | D)` invariant: as many rounds (`final_round`) as fit, then
+    moves of single edges.
 
     Parameters
     ----------
@@ -53,7 +61,7 @@ def equilibrate(
     scoring = scorer_for(model, prior, stats, graphs.shape[-1])
     seeds = generator(key).integers(2**63, size=len(graphs))
     at_once = 2 * available_cores()
-    a_round = standard_recipe(graphs.shape[-1], scoring)
+    a_round = final_round(graphs.shape[-1], scoring)
     rounds, rest = divmod(moves, int(a_round.counts.sum()))
     out = np.empty((0, *graphs.shape[1:]), np.bool_) if section.found is None else section.found.arrays["graphs"]
     advance_bar(len(out))
