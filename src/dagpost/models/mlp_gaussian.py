@@ -21,7 +21,7 @@ from dagpost.models.mlp_evidence import NoisePrior, temper
 from dagpost.models.mlp_network import ACTIVATIONS as COMPILED
 from dagpost.models.mlp_network import Network, second_layers
 from dagpost.models.numerical import resample
-from dagpost.typing import Graph, Key, Scalar, SoftColumn, SoftGraph, Theta
+from dagpost.typing import Graph, Key, Scalar, SoftColumn, Theta
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "relu": jax.nn.relu,
@@ -91,15 +91,16 @@ class MlpGaussian(Model):
     def network(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
         """Return `FFN(u) = W_L σ(… σ(W_1 u + b_1) …) + b_L` for each row u of `inputs`, equation E.2."""
         act = ACTIVATIONS[self.activation]
-        signal = inputs
+        # units times rows: for many networks of the same rows the first layer is then one product of two matrices
+        signal = inputs.T
         last = len(theta_j.weights) - 1
         for layer, weight in enumerate(theta_j.weights):
-            signal = signal @ weight
+            signal = weight.T @ signal if layer < last else jnp.sum(weight * signal, axis=0, keepdims=True)
             if self.bias:
-                signal = signal + theta_j.biases[layer]
+                signal = signal + theta_j.biases[layer][:, None]
             if layer < last:
                 signal = act(signal)
-        return signal[..., 0]
+        return signal[0]
 
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         (values,), (j, observed) = stats_j
@@ -110,26 +111,6 @@ class MlpGaussian(Model):
         variance = self.noise.variance_from(theta_j.log_variance)
         squares = jnp.sum(observed * (values[:, j] - mean) ** 2)
         return -0.5 * (squares / variance + jnp.sum(observed) * jnp.log(2 * pi * variance))
-
-    def log_families(self, graph: SoftGraph, theta: Theta, stats: Statistics) -> Float[Array, " d"]:
-        # all nodes at once, in an order of axes that a GPU need not transpose: rows or inputs, nodes, units
-        values, (_, observed) = jnp.asarray(stats.shared.values), stats.node
-        graph = jnp.asarray(graph, dtype=values.dtype)
-        act = ACTIVATIONS[self.activation]
-        first, *others = theta.weights
-        signal = jnp.einsum("nk,kjh->njh", values, graph[:, :, None] * jnp.swapaxes(first, 0, 1))
-        for layer, weights in enumerate(others):
-            signal = act(signal + theta.biases[layer] if self.bias else signal)
-            if layer < len(others) - 1:
-                signal = jnp.einsum("njh,jhq->njq", signal, weights)
-            else:
-                signal = jnp.sum(signal * weights[:, :, 0], axis=2)
-        mean = signal + theta.biases[-1][:, 0] if self.bias else signal
-        observed = jnp.asarray(observed)
-        squares = jnp.sum(observed.T * (values - mean) ** 2, axis=0)
-        variance = self.noise.variance_from(theta.log_variance)
-        likelihood = -0.5 * (squares / variance + jnp.sum(observed, axis=1) * jnp.log(2 * pi * variance))
-        return likelihood + jax.vmap(self.log_parameter_prior, in_axes=(1, self.theta_axes))(graph, theta)
 
     def log_parameter_prior(self, g_j: SoftColumn, theta_j: Theta) -> Scalar:
         spread = self.weight_scale**2
