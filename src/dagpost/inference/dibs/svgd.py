@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dagpost._util.clock import Clock
+from dagpost._util.clock import PART_SECONDS, Clock
 from dagpost._util.numerics import generator, in_host_memory, jitted
 from dagpost._util.progress import Advance
 from dagpost.errors import RunError
@@ -224,9 +224,10 @@ def run(
     done, steps = float(state.position), target.settings.steps
     pacer = _Pacer(clock)
     advance(done)
+    ahead = 1  # snapshots that a call of compiled code may run past: more where nobody waits for them
     while done < steps - 0.5 and pacer.affords_a_step():
-        pace, shown = pacer.pace(steps - done), done
-        stop = min(every * (int(done + 0.5) // every + 1), steps)
+        pace, shown, before = pacer.pace(steps - done), done, clock.seconds
+        stop = min(every * (int(done + 0.5) // every + ahead), steps)
         for count in section.parts(max(1, math.ceil((stop - done) / pace - 1e-3)), clock):
             started = clock.seconds
             following, finite = _run_steps(target, state, stats, count, pace)
@@ -243,6 +244,8 @@ def run(
             callback(snapshot(target, state))
         elif done == shown:
             break  # out of time
+        elif callback is None and devices == 1 and clock.seconds - before < PART_SECONDS / 2:
+            ahead *= 2
     return state
 
 
