@@ -27,7 +27,7 @@ from dagpost.posterior import log_joint_of
 from dagpost.priors import as_prior
 from dagpost.typing import Graphs
 
-PER_NODE = {"rounds": (300, 1000, 3000, 10_000), "single edges": (1000, 10_000)}
+PER_NODE = {"rounds": (100, 400, 1000, 4000), "single edges": (1000, 10_000)}
 
 
 def compare(model_name: str, nodes: int, asked: argparse.Namespace) -> None:

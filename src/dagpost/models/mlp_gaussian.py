@@ -88,14 +88,19 @@ class MlpGaussian(Model):
         """Observation noise."""
         return Noise(self.noise_variance, self.noise_shape, self.noise_rate)
 
-    def network(self, inputs: Float[Array, "n d"], theta_j: Theta) -> Float[Array, " n"]:
-        """Return `FFN(u) = W_L σ(… σ(W_1 u + b_1) …) + b_L` for each row u of `inputs`, equation E.2."""
+    def network(
+        self, inputs: Float[Array, "n d"], theta_j: Theta, g_j: SoftColumn | None = None
+    ) -> Float[Array, " n"]:
+        """Return `FFN(u) = W_L σ(… σ(W_1 u + b_1) …) + b_L` for each row u of `inputs`, or `FFN(g_j ∘ u)`, equation
+        E.2."""
         act = ACTIVATIONS[self.activation]
         # units times rows: for many networks of the same rows the first layer is then one product of two matrices
         signal = inputs.T
         last = len(theta_j.weights) - 1
         for layer, weight in enumerate(theta_j.weights):
-            signal = weight.T @ signal if layer < last else jnp.sum(weight * signal, axis=0, keepdims=True)
+            # W (g ∘ u) = (W ∘ g) u: mask the first weights instead of every row
+            towards = weight.T if g_j is None or layer > 0 else g_j * weight.T
+            signal = towards @ signal if layer < last else jnp.sum(towards.T * signal, axis=0, keepdims=True)
             if self.bias:
                 signal = signal + theta_j.biases[layer][:, None]
             if layer < last:
@@ -105,9 +110,7 @@ class MlpGaussian(Model):
     def log_conditional(self, g_j: SoftColumn, theta_j: Theta, stats_j: Statistics) -> Scalar:
         (values,), (j, observed) = stats_j
         values = jnp.asarray(values)
-        # (x ∘ g) W = x (g ∘ W): mask the first weights instead of every row
-        first, *rest = theta_j.weights
-        mean = self.network(values, theta_j._replace(weights=(g_j[:, None] * first, *rest)))
+        mean = self.network(values, theta_j, g_j)
         variance = self.noise.variance_from(theta_j.log_variance)
         squares = jnp.sum(observed * (values[:, j] - mean) ** 2)
         return -0.5 * (squares / variance + jnp.sum(observed) * jnp.log(2 * pi * variance))
