@@ -99,6 +99,7 @@ def test_exactly_the_steps_asked_for(every):
     post = infer(SIM.train, model, PRIOR, quick(model), particles=2, callback=seen.append, every=every)
     assert [s.step for s in seen] == [*range(every, 30, every), 30]
     assert post.info["steps"] == 30
+    assert infer(SIM.train, model, PRIOR, quick(model), particles=2, every=every).info["steps"] == 30
     last = seen[-1]
     schedules = quick(model)
     assert last.alpha == pytest.approx(float(schedules.alpha(29))) and last.beta == pytest.approx(2000 * 29 / 30)
@@ -204,7 +205,7 @@ def test_it_learns_the_graph():
     sim = dp.simulate(nodes=8, observations=200, seed=2, weight_shift=0.5, interventional_sets=0)
     linear = infer(sim.train, dp.LinearGaussian(), PRIOR, default_settings(dp.LinearGaussian(), 8, 200), particles=10)
     assert dp.metrics.auroc(linear, sim.graph) > 0.9
-    bge = infer(sim.train, dp.BGe(), PRIOR, default_settings(dp.BGe(), 8, 200), particles=10)
+    bge = infer(sim.train, dp.BGe(), PRIOR, default_settings(dp.BGe(), 8, 200), particles=30)
     joined = (bge.graphs | bge.graphs.transpose(0, 2, 1)).mean(axis=0)
     truth = sim.graph | sim.graph.T
     assert joined[truth].mean() > 0.9 and joined[truth].mean() > 2 * joined[~truth].mean()

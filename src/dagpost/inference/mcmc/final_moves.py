@@ -1,7 +1,7 @@
 """The moves with which particles of DiBS end: untempered chains from given DAGs, with the moves of `auto`.
 
-With 20 nodes 400 moves per node bring DAGs as near to the posterior as 10,000 additions, deletions and reversals of
-single edges (`benchmarks/final_moves.py`).
+With 20 nodes 400 moves per node bring DAGs about as near to the posterior as 10,000 additions, deletions and reversals
+of single edges (`benchmarks/final_moves.py`).
 """
 
 from __future__ import annotations
