@@ -49,7 +49,7 @@ MUTANTS = [
     ("posterior/tables.py", "cut[:, :, i] = False", "cut[:, i, :] = False", "models/test_bdeu.py"),
     ("data/markers.py", "set(MARKERS) - own", "set(MARKERS)", "data/test_markers.py"),
     ("data/hints.py", "gap > spread or (", "(", "data/test_markers.py"),
-    ("posterior/model_check.py", "np.flatnonzero(~past_columns(post.names)) if post.data.lags else np.arange(d)", "np.arange(d)", "posterior/test_model_check.py"),
+    ("posterior/model_check.py", "np.flatnonzero(~past_columns(post.names)) if post.data.lags else np.arange(post.nodes)", "np.arange(post.nodes)", "posterior/test_model_check.py"),
     ("data/kinds.py", "key=_numbers_first)\n        present", "key=str)\n        present", "data/test_kinds.py"),
     ("models/bge.py", "weight = count * self.alpha_mu / (count + self.alpha_mu)", "weight = count * self.degrees(d) / (count + self.degrees(d))", "models/test_bge.py"),
     ("models/bge.py", "(self.degrees(d) - d - 1) / (self.alpha_mu + 1)", "(self.degrees(d) - d + 1) / (self.alpha_mu + 1)", "models/test_bge.py"),

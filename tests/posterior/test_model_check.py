@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.posterior.model_check import LEVEL, Misfit, check_model, model_fit_text
+from dagpost.posterior.model_check import LEVEL, Misfit, _p_values, check_model, model_fit_text
 
 
 def checked(values, **options):
@@ -80,3 +80,25 @@ def test_columns_of_the_past_are_not_tested():
     found = checked(x, lags=1)
     assert ("nonlinear", "x1", "x0[t-1]") in {misfit[:3] for misfit in found}
     assert {misfit.node for misfit in found} == {"x1"}
+
+
+def test_columns_that_are_known_say_nothing():
+    """The square of a column with two values is a linear function of the column: only rounding errors are left."""
+    rng = np.random.default_rng(5)
+    known = np.column_stack([np.ones(200), rng.integers(2, size=200), rng.normal(size=(200, 3))])
+    new = rng.normal(size=(200, 4))
+    p = _p_values(rng.normal(size=200), np.concatenate([known @ rng.normal(size=(5, 50)), new], axis=1), known)
+    np.testing.assert_array_equal(p[:50], 1.0)
+    assert (p[50:] < 1).all()
+
+
+def test_p_values_are_those_of_regressions():
+    from scipy import stats
+
+    rng = np.random.default_rng(6)
+    target, known, new = rng.normal(size=60), rng.normal(size=(60, 2)), rng.normal(size=(60, 3)) + 5
+    for k, p in enumerate(_p_values(target, new, known)):
+        design = np.column_stack([known, new[:, k]])
+        weights, residuals, *_ = np.linalg.lstsq(design, target, rcond=None)
+        error = np.sqrt(residuals[0] / 57 * np.linalg.inv(design.T @ design)[2, 2])
+        assert p == pytest.approx(2 * stats.t.sf(abs(weights[2]) / error, 57), rel=1e-9)
