@@ -88,9 +88,7 @@ class MlpGaussian(Model):
         """Observation noise."""
         return Noise(self.noise_variance, self.noise_shape, self.noise_rate)
 
-    def network(
-        self, inputs: Float[Array, "n d"], theta_j: Theta, g_j: SoftColumn | None = None
-    ) -> Float[Array, " n"]:
+    def network(self, inputs: Float[Array, "n d"], theta_j: Theta, g_j: SoftColumn | None = None) -> Float[Array, " n"]:
         """Return `FFN(u) = W_L σ(… σ(W_1 u + b_1) …) + b_L` for each row u of `inputs`, or `FFN(g_j ∘ u)`, equation
         E.2."""
         act = ACTIVATIONS[self.activation]
