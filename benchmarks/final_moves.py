@@ -1,4 +1,4 @@
-"""The Metropolis moves with which particles of DiBS end: rounds of those of chains beside moves of single edges.
+"""The Metropolis moves with which particles of DiBS end: rounds with larger moves beside moves of single edges alone.
 
     python benchmarks/final_moves.py [--nodes 20] [--models bge linear] [--particles 120] [--limit 300]
 

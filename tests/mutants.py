@@ -118,6 +118,8 @@ MUTANTS = [
     ("models/linear_gaussian.py", 'jnp.einsum("jn,ni,nk->jik", observed, values, values)', 'jnp.einsum("jn,ni,nk->jik", 0 * observed + 1, values, values)', "inference/dibs/test_inference.py"),
     ("inference/dibs/particles.py", "lambda step: -RATE", "lambda step: RATE", "inference/dibs/test_inference.py"),
     ("graphs/acyclicity.py", "np.log(LARGEST_GRADIENT) - jnp.log(largest)", "np.log(LARGEST_GRADIENT)", "graphs/test_acyclicity.py"),
+    ("posterior/model_check.py", "if target @ target <= 1e-10 * size", "if target @ target < 0", "posterior/test_model_check.py"),
+    ("posterior/model_check.py", "zip(same_rows, p.tolist())", "zip(same_rows, p.tolist()[::-1])", "posterior/test_model_check.py"),
     ("posterior/model_check.py", "new = left > 1e-10 * total", "new = left > -1.0", "posterior/test_model_check.py"),
     ("posterior/model_check.py", "alternative=\"greater\"", "alternative=\"less\"", "posterior/test_model_check.py"),
     ("posterior/model_check.py", "np.where(np.tile(others, 2), ", "np.where(True, ", "posterior/test_model_check.py"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dagpost as dp
-from dagpost.posterior.model_check import LEVEL, Misfit, _p_values, check_model, model_fit_text
+from dagpost.posterior.model_check import LEVEL, Misfit, _p_values, _residual, check_model, model_fit_text
 
 
 def checked(values, **options):
@@ -102,3 +102,23 @@ def test_p_values_are_those_of_regressions():
         weights, residuals, *_ = np.linalg.lstsq(design, target, rcond=None)
         error = np.sqrt(residuals[0] / 57 * np.linalg.inv(design.T @ design)[2, 2])
         assert p == pytest.approx(2 * stats.t.sf(abs(weights[2]) / error, 57), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_of_one_size_is_no_sign(seed):
+    """Residuals of -1 and 1, as of a designed experiment: nothing is left of their sizes but rounding errors."""
+    x = np.repeat(np.random.default_rng(seed).normal(size=100), 2)[:, None]
+    residual = _residual(0.7 * x[:, 0] + np.tile([-1.0, 1.0], 100), x)
+    p = _p_values(np.abs(residual), np.concatenate([x, np.abs(x)], axis=1), np.ones((200, 1)))
+    np.testing.assert_array_equal(p, 1.0)
+
+
+def test_heavy_tails_are_those_of_their_node():
+    """Rows of interventions leave nodes with different numbers of rows, which are tested apart."""
+    rng = np.random.default_rng(8)
+    values = rng.normal(size=(300, 4))
+    values[:, 2] = rng.standard_t(2, size=300)
+    done = np.zeros((300, 4), dtype=bool)
+    done[:40, 1] = done[:40, 3] = True
+    found = checked(values, interventions=done)
+    assert [m.node for m in found if m.kind == "heavy tails"] == ["x2"]

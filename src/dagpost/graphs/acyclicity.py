@@ -196,19 +196,20 @@ def cyclicity(graph: Float[Array, "d d"]) -> Float[Array, ""]:
     return _cyclicity(jnp.asarray(graph))
 
 
-UNSCALED = 100
-"""Most nodes with which powers fit into single precision: no entry of `(I + G/d)^(d-1)` is above 2^(d-1)."""
+MOST_UNSCALED = 100
+"""Most nodes with which powers fit into single precision: with entries of G in [0, 1], no entry of `(I + G/d)^(d-1)` is
+above 2^(d-1)."""
 
 
 def _power(graph, exponent: int):
-    """Return `(I + G/d)^exponent` as a matrix, and the logarithm of a factor that it has to be multiplied with.
+    """Return `(I + G/d)^exponent` as a matrix, and the logarithm of a factor that it has to be multiplied by.
 
     Computed by repeated squaring; with many nodes scaling after each product avoids overflow.
     """
     d = graph.shape[-1]
 
     def scaled(matrix, log_factor):
-        if d <= UNSCALED:
+        if d <= MOST_UNSCALED:
             return matrix, log_factor
         largest = jnp.maximum(jnp.max(jnp.abs(matrix)), 1.0)
         return matrix / largest, log_factor + jnp.log(largest)

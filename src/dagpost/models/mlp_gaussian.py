@@ -92,13 +92,14 @@ class MlpGaussian(Model):
         """Return `FFN(u) = W_L σ(… σ(W_1 u + b_1) …) + b_L` for each row u of `inputs`, or `FFN(g_j ∘ u)`, equation
         E.2."""
         act = ACTIVATIONS[self.activation]
-        # units times rows: for many networks of the same rows the first layer is then one product of two matrices
+        # the signal has shape (units, rows): for many networks on the same rows the first layer is one matrix product
         signal = inputs.T
         last = len(theta_j.weights) - 1
         for layer, weight in enumerate(theta_j.weights):
             # W (g ∘ u) = (W ∘ g) u: mask the first weights instead of every row
-            towards = weight.T if g_j is None or layer > 0 else g_j * weight.T
-            signal = towards @ signal if layer < last else jnp.sum(towards.T * signal, axis=0, keepdims=True)
+            masked = weight.T if g_j is None or layer > 0 else g_j * weight.T
+            few = 0 < layer == last  # one product for each network, too small for a call of its own
+            signal = jnp.sum(masked.T * signal, axis=0, keepdims=True) if few else masked @ signal
             if self.bias:
                 signal = signal + theta_j.biases[layer][:, None]
             if layer < last:

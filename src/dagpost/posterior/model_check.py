@@ -90,11 +90,11 @@ def check_model(post: GraphSample) -> list[Misfit] | None:
         if rows.sum() < max(FEWEST_ROWS, 5 * (len(parents) + 1)):
             continue
         used = slice(None) if rows.all() else rows
-        causes = values[used][:, parents]
-        residual = _residual(values[used, j], causes)
+        parent_values = values[used][:, parents]
+        residual = _residual(values[used, j], parent_values)
         if residual is not None:
             residuals.setdefault(len(residual), {})[j] = residual
-            found += _of_node(j, residual, parents, causes, powers[used], others[j], len(tested))
+            found += _of_node(j, residual, parents, parent_values, powers[used], others[j], len(tested))
     for same_rows in residuals.values():
         p = stats.kurtosistest(np.stack(list(same_rows.values())), axis=1, alternative="greater").pvalue
         found += [("heavy tails", j, None, len(tested) * p_j) for j, p_j in zip(same_rows, p.tolist())]
@@ -112,29 +112,32 @@ def _unchanged(post: GraphSample, data: Dataset) -> Bool[np.ndarray, "n d"]:
     return ~np.concatenate([changed, np.zeros((1, data.nodes), dtype=np.bool_)])[conditions.of_row]
 
 
-def _residual(target: Float[np.ndarray, " n"], causes: Float[np.ndarray, "n p"]) -> Float[np.ndarray, " n"] | None:
+def _residual(
+    target: Float[np.ndarray, " n"], parent_values: Float[np.ndarray, "n p"]
+) -> Float[np.ndarray, " n"] | None:
     """Return the residual of the regression on the parents, of variance 1; None if nothing is left."""
-    design = np.column_stack([np.ones(len(target)), causes])
+    design = np.column_stack([np.ones(len(target)), parent_values])
     residual = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
     return residual / residual.std() if residual.std() >= 1e-9 else None
 
 
 def _of_node(
-    j: int, residual: Float[np.ndarray, " n"], parents: Nodes, causes: Float[np.ndarray, "n p"],
+    j: int, residual: Float[np.ndarray, " n"], parents: Nodes, parent_values: Float[np.ndarray, "n p"],
     powers: Float[np.ndarray, "n k"], others: Bool[np.ndarray, " d"], tested: int,
 ) -> list[Departure]:  # fmt: skip
     """Return the strongest dependence on `powers` (squares of all columns, then cubes) of `others`, and the strongest
     dependence of the variance on the parents, at one of `tested` nodes."""
-    n, out = len(residual), list[Departure]()
+    n = len(residual)
+    out: list[Departure] = []
     constant = np.ones((n, 1))
     if others.any():
         ranked = special.ndtri((stats.rankdata(residual) - 0.5) / n)  # one outlying row must not decide
-        p = np.where(np.tile(others, 2), _p_values(ranked, powers, np.hstack([constant, causes])), 1.0)
+        p = np.where(np.tile(others, 2), _p_values(ranked, powers, np.hstack([constant, parent_values])), 1.0)
         best = int(p.argmin())
         out.append(("nonlinear", j, best % len(others), tested * 2 * int(others.sum()) * float(p[best])))
     if len(parents):
         spread = np.abs(residual)  # Glejser: absolute residuals against the parents and their sizes
-        p = _p_values(spread, np.concatenate([causes, np.abs(causes)], axis=1), constant)
+        p = _p_values(spread, np.concatenate([parent_values, np.abs(parent_values)], axis=1), constant)
         best = int(p.argmin())
         out.append(("unequal variance", j, int(parents[best % len(parents)]), tested * len(p) * float(p[best])))
     return out
@@ -145,7 +148,10 @@ def _p_values(
 ) -> Float[np.ndarray, " k"]:
     """Return the p-value of the partial correlation of each regressor with the target given the known columns."""
     basis, _ = np.linalg.qr(known)
+    size = target @ target
     target = target - basis @ (basis.T @ target)
+    if target @ target <= 1e-10 * size:  # nothing but rounding errors
+        return np.ones(regressors.shape[1])
     total = np.einsum("nk,nk->k", regressors, regressors)
     left = total - np.sum((basis.T @ regressors) ** 2, axis=0)  # squared norms of what is not in the known columns
     new = left > 1e-10 * total

@@ -157,7 +157,6 @@ def infer(
     target, gradient_stats, stats = prepare(model, prior, settings, data, particles)
     key_start, key_end = jax.random.split(key_from_seed(seed))
     state = initial_state(target, key_start, particles, data.nodes)
-    every = every or max(1, settings.steps // 20)
     clock = clock or Clock()
     for_steps = clock.until(STEPS_SHARE if settings.moves or settings.parameter_steps else CLOSING_SHARE)
     with progress_bar(f"{method}, {particles} particles", settings.steps, progress) as advance:

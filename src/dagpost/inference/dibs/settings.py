@@ -58,7 +58,8 @@ class Settings:
         Particles whose graph has a cycle: "drop" them, or "repair" them by removing the weakest edge of each cycle.
     moves
         Metropolis moves of each particle's DAG after the last step, with target `p(G | D)`: additions, deletions and
-        reversals of edges, and the larger moves of chains. For closed-form evidence and priors that decompose.
+        reversals of edges, and the larger moves of chains. For closed-form evidence and priors that decompose. With a
+        prior of your own, whose terms Python computes, there are no larger moves: give ten times as many.
     parameter_steps
         Optimisation steps of the parameters alone after the last SVGD step, on the DAG of their particle
         (`particles.py`). For joint inference; closed forms draw their parameters exactly.

@@ -207,10 +207,11 @@ def _run_steps(target: Target, state: ParticleState, stats: Any, count: Any, pac
 
 
 def run(
-    target: Target, state: ParticleState, stats: Any, every: int, callback: Callback | None = None,
+    target: Target, state: ParticleState, stats: Any, every: int | None = None, callback: Callback | None = None,
     advance: Advance = lambda amount: None, section: Section = NULL_SECTION, clock: Clock | None = None,
 ) -> ParticleState:  # fmt: skip
-    """Run all remaining steps; `advance` gets progress, and `callback` a snapshot after every `every` steps.
+    """Run all remaining steps; `advance` gets progress, and `callback` a snapshot after every `every` steps (None: a
+    twentieth of all steps; without a callback, calls of compiled code then grow longer).
 
     Exactly `settings.steps` steps are run, whether or not `every` divides them. The result does not depend on how steps
     are grouped into compiled calls, so a run may be split, saved and resumed anywhere. Where the clock leaves no time
@@ -224,7 +225,9 @@ def run(
     done, steps = float(state.position), target.settings.steps
     pacer = _Pacer(clock)
     advance(done)
-    ahead = 1  # snapshots that a call of compiled code may run past: more where nobody waits for them
+    # with several processes calls do not grow: they have to make the same ones, and their clocks differ
+    grows, every = every is None and callback is None and devices == 1, every or max(1, steps // 20)
+    ahead = 1  # such intervals per call of compiled code
     while done < steps - 0.5 and pacer.affords_a_step():
         pace, shown, before = pacer.pace(steps - done), done, clock.seconds
         stop = min(every * (int(done + 0.5) // every + ahead), steps)
@@ -244,7 +247,7 @@ def run(
             callback(snapshot(target, state))
         elif done == shown:
             break  # out of time
-        elif callback is None and devices == 1 and clock.seconds - before < PART_SECONDS / 2:
+        elif grows and clock.seconds - before < PART_SECONDS / 2:
             ahead *= 2
     return state
 

@@ -1,7 +1,8 @@
 """The moves with which particles of DiBS end: untempered chains from given DAGs, with the moves of `auto`.
 
-With 20 nodes 400 moves per node bring DAGs about as near to the posterior as 10,000 additions, deletions and reversals
-of single edges (`benchmarks/final_moves.py`).
+With 20 nodes and the linear model 400 moves per node bring DAGs as near to the posterior as 10,000 additions, deletions
+and reversals of single edges; with BGe a little less near (`benchmarks/final_moves.py`). Families that Python scores
+have moves of single edges alone, and need more of them.
 """
 
 from __future__ import annotations
