@@ -108,7 +108,7 @@ def test_p_values_are_those_of_regressions():
 def test_noise_of_one_size_is_no_sign(seed):
     """Residuals of -1 and 1, as of a designed experiment: nothing is left of their sizes but rounding errors."""
     x = np.repeat(np.random.default_rng(seed).normal(size=100), 2)[:, None]
-    residual = _residual(0.7 * x[:, 0] + np.tile([-1.0, 1.0], 100), x)
+    residual = _residual(0.7 * x[:, 0] + np.tile([-1.0, 1.0], 100), np.hstack([np.ones((200, 1)), x]))
     p = _p_values(np.abs(residual), np.concatenate([x, np.abs(x)], axis=1), np.ones((200, 1)))
     np.testing.assert_array_equal(p, 1.0)
 

@@ -90,11 +90,12 @@ def check_model(post: GraphSample) -> list[Misfit] | None:
         if rows.sum() < max(FEWEST_ROWS, 5 * (len(parents) + 1)):
             continue
         used = slice(None) if rows.all() else rows
-        parent_values = values[used][:, parents]
-        residual = _residual(values[used, j], parent_values)
+        target = values[used, j]
+        design = np.column_stack([np.ones(len(target)), values[used][:, parents]])
+        residual = _residual(target, design)
         if residual is not None:
             residuals.setdefault(len(residual), {})[j] = residual
-            found += _of_node(j, residual, parents, parent_values, powers[used], others[j], len(tested))
+            found += _of_node(j, residual, parents, design, powers[used], others[j], len(tested))
     for same_rows in residuals.values():
         p = stats.kurtosistest(np.stack(list(same_rows.values())), axis=1, alternative="greater").pvalue
         found += [("heavy tails", j, None, len(tested) * p_j) for j, p_j in zip(same_rows, p.tolist())]
@@ -112,27 +113,24 @@ def _unchanged(post: GraphSample, data: Dataset) -> Bool[np.ndarray, "n d"]:
     return ~np.concatenate([changed, np.zeros((1, data.nodes), dtype=np.bool_)])[conditions.of_row]
 
 
-def _residual(
-    target: Float[np.ndarray, " n"], parent_values: Float[np.ndarray, "n p"]
-) -> Float[np.ndarray, " n"] | None:
-    """Return the residual of the regression on the parents, of variance 1; None if nothing is left."""
-    design = np.column_stack([np.ones(len(target)), parent_values])
+def _residual(target: Float[np.ndarray, " n"], design: Float[np.ndarray, "n q"]) -> Float[np.ndarray, " n"] | None:
+    """Return the residual of the regression on the columns of `design`, of variance 1; None if nothing is left."""
     residual = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
     return residual / residual.std() if residual.std() >= 1e-9 else None
 
 
 def _of_node(
-    j: int, residual: Float[np.ndarray, " n"], parents: Nodes, parent_values: Float[np.ndarray, "n p"],
+    j: int, residual: Float[np.ndarray, " n"], parents: Nodes, design: Float[np.ndarray, "n q"],
     powers: Float[np.ndarray, "n k"], others: Bool[np.ndarray, " d"], tested: int,
 ) -> list[Departure]:  # fmt: skip
     """Return the strongest dependence on `powers` (squares of all columns, then cubes) of `others`, and the strongest
-    dependence of the variance on the parents, at one of `tested` nodes."""
+    dependence of the variance on the parents, at one of `tested` nodes; a row of `design` has a 1 and the parents."""
     n = len(residual)
     out: list[Departure] = []
-    constant = np.ones((n, 1))
+    constant, parent_values = design[:, :1], design[:, 1:]
     if others.any():
         ranked = special.ndtri((stats.rankdata(residual) - 0.5) / n)  # one outlying row must not decide
-        p = np.where(np.tile(others, 2), _p_values(ranked, powers, np.hstack([constant, parent_values])), 1.0)
+        p = np.where(np.tile(others, 2), _p_values(ranked, powers, design), 1.0)
         best = int(p.argmin())
         out.append(("nonlinear", j, best % len(others), tested * 2 * int(others.sum()) * float(p[best])))
     if len(parents):

@@ -226,7 +226,8 @@ def run(
     pacer = _Pacer(clock)
     advance(done)
     # with several processes calls do not grow: they have to make the same ones, and their clocks differ
-    grows, every = every is None and callback is None and devices == 1, every or max(1, steps // 20)
+    grows = every is None and callback is None and devices == 1
+    every = every or max(1, steps // 20)
     ahead = 1  # such intervals per call of compiled code
     while done < steps - 0.5 and pacer.affords_a_step():
         pace, shown, before = pacer.pace(steps - done), done, clock.seconds
