@@ -104,7 +104,7 @@ def main() -> None:
         run_block(ensembles, scoring, heats, moves, rounds)
         reset_counters(ensembles)
         started = time.perf_counter()
-        block = run_block(ensembles, scoring, heats, moves, rounds)
+        block, _ = run_block(ensembles, scoring, heats, moves, rounds)
         took = time.perf_counter() - started
         found = diagnose(block.frequencies, rounds, block.log_posterior)
         worst = 0.25 / found.error**2 / took

@@ -12,7 +12,8 @@ import dagpost as dp
 from dagpost._util import clock as module
 from dagpost._util.clock import Clock, Pace
 from dagpost.errors import InputError
-from dagpost.inference.mcmc.refine import BATCHES, Block, usable_block
+from dagpost.inference.mcmc import refine
+from dagpost.inference.mcmc.refine import BATCHES, KEPT, Block, thinned_block
 
 
 @pytest.fixture
@@ -98,15 +99,33 @@ def test_parts_end_with_the_clock(ticking):
     assert sum(Pace().parts(5, Clock(1e-9))) == 0
 
 
-def test_what_counts_of_a_block_that_was_cut_short():
-    def block(value, batches):
-        return Block(np.zeros((2, batches, 3, 3), bool), np.zeros((2, batches)), np.full((2, batches, 3, 3), value))
+def test_an_earlier_block_is_thinned_to_the_batches_and_graphs_of_a_longer_one():
+    rounds = 5 * KEPT // BATCHES
+    frequencies = np.random.default_rng(0).random((2, BATCHES, 3, 3))
+    block = Block(np.zeros((2, KEPT, 3, 3), bool), np.tile(np.arange(KEPT), (2, 1)), frequencies)
+    half = thinned_block(block, rounds, 2 * rounds)
+    assert half.graphs.shape[1] == KEPT // 2 and half.log_posterior[0].tolist() == list(range(1, KEPT, 2))
+    assert half.frequencies.shape[1] == BATCHES // 2  # two short batches make one long one
+    assert half.frequencies.mean(axis=1) == pytest.approx(frequencies.mean(axis=1))
 
-    both = usable_block((block(0.0, BATCHES), 5), block(1.0, 5), 10)
-    assert both.frequencies.shape[1] == BATCHES // 2 + 5  # two short batches make one long one
-    assert both.frequencies.mean() == pytest.approx(5 / 25)
-    first = block(1.0, 3)
-    assert usable_block(None, first, 5) is first
+
+def test_two_blocks_before_the_unfinished_one_count_when_the_clock_expires(ticking, monkeypatch):
+    """Of 1, 2, 4, … blocks of rounds, what came before these three is the warm-up: an eighth to a quarter."""
+    blocks, real = [], refine.run_block
+
+    def listening(*arguments):
+        blocks.append((arguments[4], *real(*arguments)))
+        return blocks[-1][1:]
+
+    monkeypatch.setattr(refine, "run_block", listening)
+    post = dp.fit(SIM, "bge", start="empty", time_limit=400.0, precision=1e-9, max_moves=10**12, progress=False)
+    lengths = [rounds for rounds, _, _ in blocks]
+    assert len(lengths) >= 4 and [complete for _, _, complete in blocks] == [True] * (len(lengths) - 1) + [False]
+    assert lengths == [lengths[0] * 2**k for k in range(len(lengths))]
+    last = post.info["rounds"] - (BATCHES // 2 + BATCHES // 4) * lengths[-1]
+    assert 0 <= last < BATCHES * lengths[-1]
+    all_rounds = BATCHES * sum(lengths[:-1]) + last
+    assert 0.7 < post.info["rounds"] / all_rounds < 0.9
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "soon"])

@@ -1,10 +1,14 @@
 """Refinement against exact posteriors; more, with other sizes and priors, in benchmarks/accuracy.py."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import dagpost as dp
 from dagpost.errors import InputError
+from dagpost.inference.mcmc import refine
+from dagpost.inference.mcmc.ladder import LARGE, standard_recipe
 from dagpost.inference.mcmc.refine import Effort
 
 
@@ -52,6 +56,23 @@ def test_moves_are_limited():
     assert one.info["ended_by"] == "limit"
     assert 490_000 < one.info["moves"] <= 500_000  # chains that agree use all of it
     assert (one.edge_marginals == two.edge_marginals).all()
+
+
+def test_near_pairs_follow_the_block_before(monkeypatch):
+    sim = dp.simulate("bge", nodes=LARGE, observations=100, seed=1, interventional_sets=0)
+    blocks, real = [], refine.run_block
+
+    def listening(*arguments):
+        block, complete = real(*arguments)
+        blocks.append((arguments[1], arguments[3], block))
+        return block, complete
+
+    monkeypatch.setattr(refine, "run_block", listening)
+    dp.fit(sim.train, "bge", draws=100, start="empty", precision=1e-6, max_moves=1_500_000)
+    assert len(blocks) >= 3
+    for (scoring, _, before), (_, recipe, _) in itertools.pairwise(blocks):
+        wanted = standard_recipe(LARGE, scoring, before.frequencies.mean(axis=(0, 1)))
+        assert (recipe.affinity.share == wanted.affinity.share).all()
 
 
 def test_a_run_out_of_time_says_so():

@@ -16,8 +16,8 @@ from dagpost.inference.mcmc.scoring import Scoring
 from dagpost.typing import Graphs
 
 LARGE = 16  # fewest nodes for short rounds of pairs, relocations and exchanges; with 12, drawing parents pays
-UNIFORM = 0.01  # added to the weights of near pairs, standard deviations of edges, so that none is left out
-REJECTED = (0.5, 0.3)  # share of regions whose exchange between levels Metropolis rejects, below `LARGE` and from it on
+UNIFORM = 0.5  # added, over all pairs of a node, to its weights of near pairs, so that none is left out
+REJECTED = 0.5  # share of regions whose exchange between levels Metropolis rejects
 ANNEALED = 500  # fewest nodes for annealing
 ANNEALING_SHARE = 0.5  # largest share of the time for the ladder
 ROUNDS = 80  # of a pass that adapts the ladder, after half as many of warm-up
@@ -41,7 +41,7 @@ def standard_recipe(d: int, scoring: Scoring, frequencies: Float[np.ndarray, "d 
     if frequencies is None:
         return recipe(pair=2 * d, relocation=few, exchange=few)
     variances = frequencies * (1 - frequencies)
-    affinity = affinity_of(np.sqrt(variances + variances.T) + UNIFORM)
+    affinity = affinity_of(np.sqrt(variances + variances.T) + UNIFORM / d)
     return recipe(affinity=affinity, near_pair=2 * d, pair=few, relocation=d // 8, exchange=few)
 
 
@@ -119,7 +119,7 @@ def adapt_ladder(
         tried, accepted = (np.sum([getattr(e, f"swaps_{n}") for e in ensembles], axis=0) for n in ("tried", "accepted"))
         rejected = np.maximum((tried - accepted) / np.maximum(tried, 1), 0.01)
         barrier = np.concatenate([[0.0], np.cumsum(rejected)])
-        levels = int(np.clip(np.ceil(barrier[-1] / REJECTED[d >= LARGE]) + 1, 3, 40))
+        levels = int(np.clip(np.ceil(barrier[-1] / REJECTED) + 1, 3, 40))
         old, heats = heats, np.interp(np.linspace(0, barrier[-1], levels), barrier, heats)
         current = np.stack([graphs_of(e.parents) for e in ensembles])
         nearest = np.abs(old[None, :] - heats[:, None]).argmin(axis=1)

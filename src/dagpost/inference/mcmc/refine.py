@@ -3,7 +3,7 @@ good enough or a limit is reached."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ MOST_FOR_PAIRS = 2_000_000_000  # upper bound of the moves by pairs
 PATIENCE = 3  # factor on the moves for chains that are not settled
 SETTLED = 0.01  # largest standard error of an edge probability of settled chains
 LADDER_SHARE = 0.2  # largest share of a time limit for adapting the ladder
-CLOSING = (0.04, 0.25)  # smallest and largest share of a time limit reserved for rare edges, parameters and scoring
+CLOSING = (0.01, 0.25)  # smallest and largest share of a time limit reserved for rare edges, parameters and scoring
 CLOSING_SECONDS = (1.5e-7, 1.5e-6)  # estimate of that time, per pair of nodes and draw, or draw used for rare edges
 
 
@@ -128,10 +128,11 @@ def refine(
     """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
     `annealed` says to anneal chains with many nodes first, where the only graph has no edges but known ones.
 
-    Blocks double in length: each is as long as all before it, which are its warm-up. So half of all moves count, and
-    no burn-in has to be chosen. The moves left at the end extend the last block if its chains agree, otherwise they are
-    a block of their own. If `clock` expires, the unfinished block and the one before count (`usable_block`). `callback`
-    gets a `ChainSnapshot` after every batch.
+    Blocks double in length: each is as long as all before it, which are its warm-up and tell which pairs are near. So
+    half of all moves count, and no burn-in has to be chosen. The moves left at the end extend the last block if its
+    chains agree, otherwise they are a block of their own. If `clock` expires, the unfinished block and the two before
+    count: what came earlier, an eighth to a quarter of all rounds, is then the warm-up. `callback` gets a
+    `ChainSnapshot` after every batch.
     """
     effort, clock = effort or Effort(), clock or Clock()
     began = clock.seconds
@@ -165,7 +166,7 @@ def refine(
             limit = clock.seconds + clock.left - min(max(closing, least), most)
         rounds, batches = 5 if d < LARGE else 20 if d < 64 else 8, BATCHES  # per batch; per block
         begun: Block | None = None
-        before: tuple[Block, int] | None = None  # the last complete block, and the rounds of its batches
+        earlier: list[Block] = []  # the last two complete blocks, thinned to the batches of the present one
         if chains.found is None:
             heats, at_levels, edges = adapt_ladder(
                 graphs, scoring, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder,
@@ -195,28 +196,32 @@ def refine(
                 reset_counters(ensembles)
             since, anew = clock.seconds, batches - batches_of(begun)
             timer = None if limit is None else clock.within(limit - clock.seconds)
-            block = run_block(ensembles, scoring, heats, moves, rounds, batches, begun, reached, chains, timer)
+            block, complete = run_block(
+                ensembles, scoring, heats, moves, rounds, batches, begun, reached, chains, timer, earlier
+            )
             now, own = clock.seconds, moves_of(ensembles)
-            if batches_of(block) < batches:
-                block = usable_block(before, block, rounds)
-                diagnostics, enough = block_diagnostics(block, rounds), False
-                break
             diagnostics = block_diagnostics(block, rounds)
+            if not complete:
+                enough = False
+                break
             enough = effort.enough(diagnostics)
             left = 1 - share(made + own, now)
             batches_left = int(left / share(own / batches, (now - since) / max(anew, 1)))
-            # a clock can end a block anywhere, so a block that does not fit may be begun
+            # a clock can end a block anywhere, so one that does not fit may be begun
             by_clock = limit is not None and now / limit > (made + own) / effort.allowed(d, diagnostics)
             expected = effort.needed(made + own, diagnostics)
             lacking = effort.lacking(batches, diagnostics)
-            if enough or batches_left < (1 if diagnostics.trusted or by_clock else batches):
+            if enough or (not by_clock and batches_left < (1 if diagnostics.trusted else batches)):
                 break
             if diagnostics.trusted and min(batches_left / 4, lacking) < batches:
-                begun, batches = block, batches + min(batches_left, max(lacking, 1))
+                begun, batches = block, batches + max(min(batches_left, lacking), 1)
             else:
                 longer = 2 if by_clock or batches_left >= 4 * batches else batches_left / batches
-                begun, before = None, (block, rounds)
-                rounds, batches = int(rounds * batches / BATCHES * longer), BATCHES
+                longer_rounds = int(rounds * batches / BATCHES * longer)
+                earlier = [thinned_block(b, rounds, longer_rounds) for b in (*earlier[-1:], block)]
+                begun, rounds, batches = None, longer_rounds, BATCHES
+                edges = block.frequencies.mean(axis=(0, 1))
+                moves = standard_recipe(d, scoring, edges)
     flat = block.graphs.reshape(-1, d, d)  # grouped by ensemble, each in order of time
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
     ensemble = chosen // block.graphs.shape[1]
@@ -261,19 +266,21 @@ class ChainSnapshot(NamedTuple):
 def run_block(
     ensembles: list[Ensemble], scoring: Scoring, heats: np.ndarray, moves: Recipe, rounds: int, batches: int = BATCHES,
     begun: Block | None = None, reached: Callable[[list[Block]], None] = lambda batches: None,
-    section: Section = NULL_SECTION, clock: Clock | None = None,
-) -> Block:  # fmt: skip
-    """Run `batches` batches of `rounds` rounds, those in `begun` included, and call `reached` after each.
+    section: Section = NULL_SECTION, clock: Clock | None = None, earlier: Sequence[Block] = (),
+) -> tuple[Block, bool]:  # fmt: skip
+    """Run `batches` batches of `rounds` rounds, those in `begun` included, and call `reached` after each; return the
+    block, and whether it is complete.
 
-    If the clock expires there are fewer: complete batches only, or one incomplete batch if there is no complete one.
+    If the clock expires, the block has the complete batches after the `earlier` blocks, or one incomplete batch where
+    there is nothing else.
     """
-    thin = max(1, BATCHES * rounds // KEPT)
+    thin = rounds_apart(rounds)
     parts = [] if begun is None else [begun]
     before = np.stack([e.occupancy for e in ensembles])
     for _ in range(batches_of(begun), batches):
         record = advance(ensembles, scoring, heats, moves, rounds, thin, section, clock)
-        if record.rounds < rounds and parts:
-            break
+        if record.rounds < rounds and (parts or earlier):
+            return join_blocks([*earlier, *parts]), False
         after = np.stack([e.occupancy for e in ensembles])
         trace = record.log_posterior[:, thin - 1 :: thin]
         if record.rounds < thin:  # no graph was kept: take the current ones
@@ -283,23 +290,22 @@ def run_block(
         else:
             parts.append(Block(record.graphs, trace, ((after - before) / record.rounds)[:, None]))
         if record.rounds < rounds:
-            break
+            return join_blocks(parts), False
         before = after
         reached(parts)
-    return join_blocks(parts)
+    return join_blocks(parts), True
 
 
-def usable_block(before: tuple[Block, int] | None, block: Block, rounds: int) -> Block:
-    """Return the block to use if the clock expired within `block`, whose batches have `rounds` rounds.
+def thinned_block(block: Block, rounds: int, longer: int) -> Block:
+    """Return the block in batches of `longer` rounds in place of `rounds`, and the graphs that such a block keeps."""
+    step = max(1, round(rounds_apart(longer) / rounds_apart(rounds)))
+    graphs, density = (x[:, step - 1 :: step].copy() for x in (block.graphs, block.log_posterior))
+    return Block(graphs, density, merged_batches(block.frequencies, longer / rounds))
 
-    It is joined to the one before, whose shorter batches are merged to about the same length; what came before both is
-    then a quarter to a half of all rounds, and the warm-up.
-    """
-    if before is None:
-        return block
-    earlier, its_rounds = before
-    grouped = merged_batches(earlier.frequencies, rounds / its_rounds)
-    return join_blocks([earlier._replace(frequencies=grouped), block])
+
+def rounds_apart(rounds: int) -> int:
+    """Return the rounds from one graph that is kept to the next, in a block whose batches have so many rounds."""
+    return max(1, BATCHES * rounds // KEPT)
 
 
 def merged_batches(frequencies: Float[np.ndarray, "e b d d"], ratio: float) -> Float[np.ndarray, "e c d d"]:
