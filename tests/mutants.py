@@ -199,6 +199,7 @@ MUTANTS = [
     ("inference/mcmc/ladder.py", "np.stack(reached[::-1], axis=1)", "np.stack(reached, axis=1)", "inference/mcmc/test_ladder.py"),
     ("inference/mcmc/refine.py", "(*earlier[-1:], block)", "(block,)", "_util/test_clock.py"),
     ("inference/mcmc/refine.py", "merged_batches(block.frequencies, longer / rounds)", "block.frequencies", "_util/test_clock.py"),
+    ("inference/mcmc/refine.py", "blocks = [*earlier, join_blocks(parts)]", "blocks = [join_blocks(parts)]", "inference/checkpoints/test_resume.py"),
     ("inference/mcmc/refine.py", "edges = block.frequencies.mean", "block.frequencies.mean", "inference/mcmc/test_refine.py"),
     ("inference/bootstrap/resampling.py", "if classes and not complete:", "if False:", "inference/bootstrap/test_resampling.py"),
     ("inference/dibs/family_terms.py", "axis=-2)) > jnp.asarray(sizes))", "axis=-2)) > 2 * jnp.asarray(sizes))", "inference/dibs/test_estimators.py"),

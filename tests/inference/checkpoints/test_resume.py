@@ -129,6 +129,19 @@ def test_resumed_again_and_again(name, where, after, tmp_path, interrupt, monkey
     assert digest(fit(name, resume=True, **kept)) == whole  # a finished run, once more
 
 
+def test_a_resumed_run_that_is_out_of_time_has_the_blocks_before(tmp_path, interrupt):
+    kept = {"checkpoint": tmp_path / "state", "checkpoint_every": 1e-9}
+    options = {"start": "empty", "precision": 1e-9, "draws": 50, "seed": 3, "progress": False, **kept}
+    passes, batches = 4, (refine.BATCHES, refine.BATCHES, refine.BATCHES, 5)
+    interrupt("reached", passes + sum(batches))
+    with pytest.raises(Interrupted):
+        dp.fit(SIM.train, "bge", **options)
+    interrupt("reached", None)
+    post = dp.fit(SIM.train, "bge", time_limit=1e-3, resume=True, **options)
+    first = 5  # rounds of a batch of the first block, which is the warm-up; the next are twice and four times as long
+    assert post.info["rounds"] == first * (2 * refine.BATCHES + 4 * refine.BATCHES + 8 * 5)
+
+
 @pytest.mark.slow
 def test_resumed_in_a_block_that_is_prolonged(tmp_path, interrupt, monkeypatch):
     """Chains that agree fill what is left before the limit with batches of the last block."""

@@ -177,14 +177,14 @@ def refine(
         else:
             heats, edges = (chains.found.arrays[name] for name in ("heats", "edges"))
             ensembles = ensembles_from_arrays(chains.found.arrays)
-            begun = Block(*(chains.found.arrays[f] for f in Block._fields))
+            *earlier, begun = _blocks(chains.found)
             rounds, batches, made = (chains.found.facts[name] for name in ("rounds", "batches", "made"))
         moves = standard_recipe(d, scoring, edges)
 
         def reached(parts: list[Block]) -> None:
             facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": clock.seconds}
             state = {**ensembles_to_arrays(ensembles), "heats": heats, "edges": edges}
-            chains.reached(partial(_state, state, list(parts), facts))
+            chains.reached(partial(_state, state, list(earlier), list(parts), facts))
             update_bar()
             if callback is not None:
                 so_far = np.concatenate([b.frequencies for b in parts], axis=1).mean(axis=(0, 1))
@@ -330,9 +330,16 @@ def join_blocks(parts: list[Block]) -> Block:
     return Block(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts)))
 
 
-def _state(chains: dict[str, np.ndarray], parts: list[Block], facts: dict[str, Any]) -> State:
-    """Return the checkpoint state of the chains."""
-    return State({**chains, **join_blocks(parts)._asdict()}, facts)
+def _state(chains: dict[str, np.ndarray], earlier: list[Block], parts: list[Block], facts: dict[str, Any]) -> State:
+    """Return the checkpoint state of the chains, with the blocks that count so far."""
+    blocks = [*earlier, join_blocks(parts)]
+    saved = {f"{field}_{k}": array for k, block in enumerate(blocks) for field, array in block._asdict().items()}
+    return State({**chains, **saved}, {**facts, "blocks": len(blocks)})
+
+
+def _blocks(state: State) -> list[Block]:
+    """Return the blocks in a checkpoint state."""
+    return [Block(*(state.arrays[f"{field}_{k}"] for field in Block._fields)) for k in range(state.facts["blocks"])]
 
 
 def moves_of(ensembles: list[Ensemble]) -> int:
