@@ -1,4 +1,5 @@
-# The command line in a container: docker build -t dagpost . && docker run --rm -v "$PWD:/data" dagpost fit table.csv
+# The command line in a container; run as you, so that it can write to the present folder:
+#   docker build -t dagpost . && docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" dagpost fit table.csv
 FROM python:3.12-slim
 WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./

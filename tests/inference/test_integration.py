@@ -9,13 +9,14 @@ import pytest
 
 import dagpost as dp
 from dagpost._util.clock import Clock
+from dagpost.inference import candidates as candidates_module
 from dagpost.inference import integration
 from dagpost.inference.candidates import FEW_CANDIDATES, Candidates, Worth
 from dagpost.inference.integration import AT_A_TIME, AT_LEAST, at_once
 from dagpost.models import LinearGaussian
 from dagpost.models.family_evidence import LARGEST, MOST, Estimate, FamilyEvidence
 from dagpost.models.family_table import ABSENT, listed_evidence
-from dagpost.models.integrated import Integrated, common_families, influences, order_gaps
+from dagpost.models.integrated import LARGEST_ERROR, Integrated, common_families, influences, order_gaps
 
 
 class FromClosedForm(FamilyEvidence):
@@ -329,9 +330,22 @@ def test_edges_outside_the_table_have_the_chance_of_being_added():
         draws = exact.sample(2000, 0)
         draws = draws[~draws[:, i, j]]
         candidates.search(draws, Clock(), False, False)
-        found = candidates.with_absent_edges(np.zeros((5, 5)), draws)
+        found = candidates.absent_edges(draws)
         assert found[i, j] == pytest.approx(exact.edge_marginals[i, j], rel=0.3)
         assert np.count_nonzero(found) == 1
+
+
+@pytest.mark.slow
+def test_the_verdict_has_the_edges_outside_the_candidates(monkeypatch):
+    monkeypatch.setattr(candidates_module, "FEW_CANDIDATES", 2)
+    monkeypatch.setattr(candidates_module, "MOST_CANDIDATES", 2)
+    data = dp.simulate(nodes=5, observations=60, seed=4, interventional_sets=0).train
+    post = dp.fit(data, Estimated(), precision=0.05, max_moves=200_000, progress=False)
+    lacking = post.edge_marginals[~post.graphs.any(axis=0)]
+    assert post.info["outside_candidates"] > 0
+    assert lacking.sum() == pytest.approx(post.info["outside_candidates"])
+    assert f"an estimated {lacking.sum():.3f} per graph and {lacking.max():.3f} at most" in post.info["verdict"]
+    assert post.info["trusted"] is False or lacking.max() <= LARGEST_ERROR
 
 
 def test_an_edge_is_worth_what_the_score_loses_without_it():

@@ -14,6 +14,7 @@ import pytest
 import dagpost as dp
 from dagpost import report
 from dagpost.posterior.records import TargetProbabilities
+from dagpost.report import gains
 from dagpost.report.content import UNIT, content_of, first_threshold
 from dagpost.report.page import as_script_json, html_report, resource
 from tests.report.made_up import HOSTILE, made_up
@@ -223,6 +224,20 @@ def test_the_next_experiment_has_a_section(tmp_path):
     assert 'id="next"' in text and 'href="#next"' in text and f"{found.table['gain'][0]:.3f} ±" in text
     assert [a.get("type") for t, a in Elements(text).tags if t == "script"] == ["application/json", None, None]
     assert 'id="next"' not in html_report(post)
+    assert text.count('<svg class="bar') == 3 and text.count('<svg class="bar chosen"') == 1
+    ends = found.table["gain"] + 2 * found.table["error"]
+    low = found.table["gain"][0] - 2 * found.table["error"][0]
+    assert f"M{100 * max(low, 0) / ends.max():.1f} 5H{100 * ends[0] / ends.max():.1f}" in text
+    assert "chosen, in order" not in text
+
+
+def test_a_batch_of_experiments_is_listed_in_its_order():
+    post = dp.exact(dp.simulate(nodes=3, observations=30, seed=1).train, model="bge")
+    found = dp.next_experiment(post, rows=2, outcomes=16, budget=2)
+    text = gains.section(found.plain())
+    first, last = found.batch.iloc[0], found.batch.iloc[-1]
+    assert "chosen, in order" in text
+    assert text.index(f"<td>{first['added']:.3f}</td>") < text.index(f"<td>{last['added']:.3f}</td>")
 
 
 def test_conditions_have_places_and_probabilities_and_no_row_of_the_heat_map():

@@ -37,7 +37,7 @@ from dagpost.inference.mcmc.augmented import Augmented, augment
 from dagpost.inference.mcmc.refine import Effort, Refined, refine
 from dagpost.inference.method import Method, Problem
 from dagpost.models import Model
-from dagpost.models.integrated import LARGEST_ERROR, evidence_verdict
+from dagpost.models.integrated import LARGEST_ERROR, evidence_verdict, outside_verdict
 from dagpost.posterior import Posterior, posterior_of_cells, posterior_of_draws
 from dagpost.posterior.records import ChainDiagnostics, ImputedCells, RunRecord, Sampling, Verdict
 from dagpost.priors import GraphPrior
@@ -119,13 +119,16 @@ def auto(
         found = refine(graphs, model, prior, stats, key_chains, annealed=start == "empty", **run)
     else:
         listed = integrated(model, stats, seed, checkpoint)
-        found, fine = refine_numerically(graphs, listed, prior, key_chains, **run)
+        found, outside, fine = refine_numerically(graphs, listed, prior, key_chains, **run)
         if not fine:
             also = (
                 " Do not trust this run yet: there was too little time to find the sets of parents that matter. "
                 "A longer time limit helps (--time-limit, time_limit=)."
             )
-        made |= {"families": len(listed.evidence.known)}
+        made |= {"families": len(listed.evidence.known), "outside_candidates": float(outside.sum())}
+        if outside.any():
+            also += " " + outside_verdict(outside, data.names)
+            fine = fine and bool(outside.max() <= LARGEST_ERROR)
         if not model.has_evidence:
             scored, errors = listed, listed.edge_errors(found.graphs)
             made |= {"evidence_error": float(errors.max())}

@@ -308,13 +308,12 @@ class Candidates:
         close = np.argwhere(gaps <= CLOSE[0]).tolist()
         return self.model.rough_families((((j, table.row(j, code)), gaps[j, code]) for j, code in close), influence)
 
-    def with_absent_edges(self, marginals: Float[np.ndarray, "d d"], graphs: Graphs) -> Float[np.ndarray, "d d"]:
-        """Return edge probabilities with those of edges that are no candidates: the chance of adding one to the common
+    def absent_edges(self, graphs: Graphs) -> Float[np.ndarray, "d d"]:
+        """Return estimated probabilities of the edges that are no candidates: the chance of adding one to the common
         families of the graphs, where that makes no cycle."""
         table = self.model.table
         assert table is not None, "fill comes first"
-        below = descendants(graphs)
-        out = marginals.copy()
+        below, out = descendants(graphs), np.zeros((self.d, self.d))
         for j in range(self.d):
             rows, where, counts = np.unique(graphs[:, :, j], axis=0, return_inverse=True, return_counts=True)
             for at in np.flatnonzero(counts >= COMMON * len(graphs)):

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from dagpost._util.clock import Clock
 from dagpost._util.progress import progress_bar
@@ -76,9 +77,10 @@ def refine_numerically(
     graphs: Graphs, model: Integrated, prior: GraphPrior, key: Key, *, rows: int, draws: int, effort: Effort | None,
     clock: Clock, progress: bool | None = None, checkpoint: Sections | None = None,
     callback: Callable[[Any], None] | None = None,
-) -> tuple[Refined, bool]:  # fmt: skip
-    """Sample `p(G | D)` by chains on a table of families, as `refine` does on compiled evidence; return the draws, and
-    whether there was time to look for families around those of the first chains.
+) -> tuple[Refined, Float[np.ndarray, "d d"], bool]:  # fmt: skip
+    """Sample `p(G | D)` by chains on a table of families, as `refine` does on compiled evidence; return the draws, the
+    estimated probabilities of edges that the table does not have, which the edge probabilities of the result include,
+    and whether there was time to look for families around those of the first chains.
 
     A checkpoint holds the evidence, which is what takes long; chains begin anew.
     """
@@ -144,4 +146,5 @@ def refine_numerically(
         candidates.nearest(graphs), model, prior, model.stats, keys[-1], rows=rows, draws=draws, effort=effort,
         clock=clock, progress=progress, callback=save,
     )  # fmt: skip
-    return replace(found, marginals=candidates.with_absent_edges(found.marginals, found.graphs)), explored
+    outside = candidates.absent_edges(found.graphs)
+    return replace(found, marginals=found.marginals + outside), outside, explored

@@ -26,8 +26,8 @@ def needed_memory(d: int, model: Model, method: Method) -> dict[str, float]:
         shapes = jax.eval_shape(lambda key: model.sample_theta(key, d), jax.random.key(0))
         numbers = float(sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)))
     chains = isinstance(method, Auto) and model.has_evidence
-    # three blocks of graphs and edge frequencies: the thinned ones before, this one, and this one joined
-    per_ensemble = 3 * (KEPT + 8 * BATCHES) * d**2 if chains else 0
+    # blocks of graphs and edge frequencies: the thinned ones before (3/4 of one), this one, and all of these joined
+    per_ensemble = 3.5 * (KEPT + 8 * BATCHES) * d**2 if chains else 0
     ensembles = method.ensembles if isinstance(method, Auto) else 0
     bytes_ = {
         "draws": kept * (2 * d**2 + 16 * numbers),

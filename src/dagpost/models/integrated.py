@@ -36,7 +36,8 @@ LARGE, COMMON = 1.5, 0.02
 ORDERS_COMPARED = 64
 """Graphs in which families are compared."""
 LARGEST_ERROR = 0.05
-"""Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted."""
+"""Largest standard error of an edge probability, from the evidence alone, of a result that can be trusted, and largest
+probability of an edge whose parent is no candidate."""
 
 
 def family_evidence(model: Model, stats: Statistics, seed: int) -> FamilyEvidence:
@@ -228,4 +229,14 @@ def evidence_verdict(errors: Float[np.ndarray, "d d"], names: tuple[str, ...]) -
     return (
         "The evidence of families is estimated, and its errors may move edge probabilities by "
         f"±{2 * errors.max():.3f}, most at {printable(names[i])} -> {printable(names[j])}."
+    )
+
+
+def outside_verdict(outside: Float[np.ndarray, "d d"], names: tuple[str, ...]) -> str:
+    """Return a sentence on edges whose parent is no candidate, by their estimated probabilities."""
+    i, j = np.unravel_index(outside.argmax(), outside.shape)
+    return (
+        f"Graphs drawn lack edges from nodes that are no candidates, an estimated {outside.sum():.3f} per graph and "
+        f"{outside.max():.3f} at most for one ({printable(names[i])} -> {printable(names[j])}); edge probabilities have "
+        "them."
     )

@@ -70,6 +70,8 @@ class ChainDiagnostics(Diagnostics):
     evidence_error, families
         Where evidence is integrated numerically: largest standard error of an edge probability that comes from it, and
         number of families estimated.
+    outside_candidates
+        Where only candidates can be parents: estimated number of edges per graph from other nodes.
     """
 
     rhat: float
@@ -90,6 +92,7 @@ class ChainDiagnostics(Diagnostics):
     steps: int | None = None
     evidence_error: float | None = None
     families: int | None = None
+    outside_candidates: float | None = None
 
 
 @dataclass(frozen=True)

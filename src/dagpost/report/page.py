@@ -26,7 +26,7 @@ from dagpost.plot.charts import select_effects
 from dagpost.posterior import Effect, Posterior
 from dagpost.posterior.pairs import LEAST_SHARE, ranked_pairs
 from dagpost.posterior.records import RunRecord
-from dagpost.report import sections
+from dagpost.report import gains, sections
 from dagpost.report.content import content_of
 from dagpost.report.functions import functions
 from dagpost.report.sections import assess
@@ -245,7 +245,7 @@ def html_report(post: Posterior, summary: Mapping[str, Any] | None = None) -> st
         "functions-link": '<a href="#functions">Functions</a>' if curves else "",
         "functions": curves,
         "next-link": '<a href="#next">Next experiment</a>' if summary.get("next") else "",
-        "next": sections.experiments(summary.get("next")),
+        "next": gains.section(summary.get("next")),
         "clusters-link": '<a href="#clusters">Clusters</a>' if is_wide(post) else "",
         "clusters": clusters_section(post),
         "measures": sections.measures(assessment),

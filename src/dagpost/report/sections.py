@@ -192,8 +192,6 @@ def _format(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
 
 
-MOST_EXPERIMENTS = 20
-"""Most candidates for the next experiment that are listed."""
 SYMBOLS = {"good": "✓", "caution": "!", "bad": "✗"}
 SPOKEN_LEVELS = {"good": "good", "caution": "with care", "bad": "bad"}
 
@@ -233,26 +231,7 @@ def trust(assessment: Assessment) -> str:
 
 def measures(assessment: Assessment) -> str:
     """Return the diagnostics behind the verdict as a table."""
-    return _table(("diagnostic", "value", "what it means"), assessment.measures)
-
-
-def experiments(found: Mapping[str, Any] | None) -> str:
-    """Return the section about the next experiment, from `NextExperiment.plain`; empty without one."""
-    if not found:
-        return ""
-    rows = [
-        (row["experiment"], row["sets"], f"{row['gain']:.3f} ± {row['error']:.3f}", f"{row['behind']:.3f}")
-        for row in found["experiments"][:MOST_EXPERIMENTS]
-    ]
-    left = len(found["experiments"]) - len(rows)
-    more = f" {left:,} further candidates are not listed." if left else ""
-    return (
-        '<section id="next" aria-labelledby="next-title"><h2 id="next-title">The next experiment</h2>'
-        f"<p>{escape(found['sentence'])}</p>"
-        + _table(("set", "to", "gain ± standard error (nats)", "behind the best"), rows)
-        + f'<p class="small">Expected information gain of {found["rows"]:,} rows, from {found["outcomes"]:,} simulated '
-        f"outcomes: {escape(found['bound'])}.{more}</p></section>"
-    )
+    return html_table(("diagnostic", "value", "what it means"), assessment.measures)
 
 
 def knowledge(post: Posterior) -> str:
@@ -265,7 +244,7 @@ def knowledge(post: Posterior) -> str:
         checked = f'<p class="good">✓ Honoured: all {len(post):,} graphs were checked.</p>'
     else:
         checked = f'<p class="bad">✗ {len(post) - kept:,} of {len(post):,} graphs violate it.</p>'
-    return checked + _table(("kind", "what"), _knowledge_rows(post)) + _odds(post)
+    return checked + html_table(("kind", "what"), _knowledge_rows(post)) + _odds(post)
 
 
 def _knowledge_rows(post: Posterior) -> list[tuple[str, str]]:
@@ -306,7 +285,7 @@ def _odds(post: Posterior) -> str:
         (f"{post.names[i]} → {post.names[j]}", f"{1 / (1 + np.exp(-odds)):.3f}", f"{p[i, j]:.3f}")
         for i, j, odds in known.odds
     ]
-    return _table(("edge with a prior probability", "prior", "posterior"), rows)
+    return html_table(("edge with a prior probability", "prior", "posterior"), rows)
 
 
 def options(post: Posterior, summary: Mapping[str, Any]) -> str:
@@ -331,7 +310,7 @@ def options(post: Posterior, summary: Mapping[str, Any]) -> str:
         (f"assumed: {what}", text)
         for what, text in (post.record.assumptions or dict(summary.get("assumed", {}))).items()
     ]
-    return _table(("what", "setting"), [(k, str(v)) for k, v in [*rows, *assumptions] if v is not None])
+    return html_table(("what", "setting"), [(k, str(v)) for k, v in [*rows, *assumptions] if v is not None])
 
 
 def data(post: Posterior) -> str:
@@ -359,7 +338,7 @@ def data(post: Posterior) -> str:
         "causes expected": [f"{v:.2f}" for v in p.sum(axis=0)],
         "effects expected": [f"{v:.2f}" for v in p.sum(axis=1)],
     }
-    return _missing(post) + _table(tuple(columns), zip(*columns.values()))
+    return _missing(post) + html_table(tuple(columns), zip(*columns.values()))
 
 
 def _missing(post: Posterior) -> str:
@@ -377,11 +356,20 @@ def _missing(post: Posterior) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+def html_table(heads: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
     """Return an HTML table, escaped."""
     head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+class Markup(str):
+    """HTML made here, which a table takes as it is."""
+
+
+def _cell(text: str) -> str:
+    """Return the HTML of a cell."""
+    return text if isinstance(text, Markup) else escape(text)
 
 
 def _numbers(values: np.ndarray) -> list[str]:

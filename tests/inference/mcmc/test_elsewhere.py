@@ -15,8 +15,9 @@ from dagpost.errors import InputError
 from dagpost.inference import fit as fit_module
 from dagpost.inference.checkpoints import Interrupted
 from dagpost.inference.checkpoints.recorder import Recorder
-from dagpost.inference.mcmc import elsewhere, ensembles
+from dagpost.inference.mcmc import elsewhere, ensembles, refine
 from dagpost.inference.mcmc.ensembles import ensembles_to_arrays, recipe, start
+from dagpost.inference.mcmc.ladder import LARGE
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import BGe, MlpGaussian
 from dagpost.priors import ErdosRenyi
@@ -93,6 +94,29 @@ def test_the_same_posterior_with_any_number_of_workers(count, crew):
     made = crew(count, lose=7)
     assert digest(fit(workers=count)) == digest(fit())
     assert made.recovered > 0
+
+
+@pytest.mark.slow
+def test_the_same_posterior_with_the_moves_and_ladders_of_many_nodes(crew, tmp_path, monkeypatch):
+    """Near pairs and ladders change from block to block; resumed within the third."""
+    real = refine.block_diagnostics  # chains that agree would prolong a block
+    monkeypatch.setattr(refine, "block_diagnostics", lambda *block: real(*block)._replace(rhat=2.0))
+    sim = dp.simulate("bge", nodes=LARGE, observations=50, seed=1, interventional_sets=0)
+    run = {"model": "bge", "seed": 3, "draws": 20, "start": "empty", "precision": 1e-6, "max_moves": 3_000_000}
+    undisturbed = dp.fit(sim.train, **run)
+    made = crew(2, lose=9)
+    assert digest(dp.fit(sim.train, workers=2, **run)) == digest(undisturbed)
+    assert made.recovered > 0
+    boundaries = []
+
+    def look(snapshot):
+        boundaries.append(snapshot.moves)
+        if len(boundaries) == 2 * refine.BATCHES + 7:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        dp.fit(sim.train, checkpoint=tmp_path, checkpoint_every=1e-9, callback=look, **run)
+    assert digest(dp.fit(sim.train, checkpoint=tmp_path, resume=True, **run)) == digest(undisturbed)
 
 
 @pytest.mark.slow

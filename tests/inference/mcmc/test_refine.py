@@ -8,7 +8,7 @@ import pytest
 import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.inference.mcmc import refine
-from dagpost.inference.mcmc.ladder import LARGE, standard_recipe
+from dagpost.inference.mcmc.ladder import LARGE, REJECTED, standard_recipe
 from dagpost.inference.mcmc.refine import Effort
 
 
@@ -58,21 +58,28 @@ def test_moves_are_limited():
     assert (one.edge_marginals == two.edge_marginals).all()
 
 
-def test_near_pairs_follow_the_block_before(monkeypatch):
+def test_near_pairs_and_the_ladder_follow_the_block_before(monkeypatch):
     sim = dp.simulate("bge", nodes=LARGE, observations=100, seed=1, interventional_sets=0)
     blocks, real = [], refine.run_block
 
     def listening(*arguments):
         block, complete = real(*arguments)
-        blocks.append((arguments[1], arguments[3], block))
+        tried, accepted = (sum(getattr(e, f"swaps_{n}") for e in arguments[0]) for n in ("tried", "accepted"))
+        blocks.append((*arguments[1:4], block, 1 - accepted / tried))
         return block, complete
 
     monkeypatch.setattr(refine, "run_block", listening)
-    dp.fit(sim.train, "bge", draws=100, start="empty", precision=1e-6, max_moves=1_500_000)
+    real_diagnostics = refine.block_diagnostics  # chains that agree would prolong a block
+    monkeypatch.setattr(refine, "block_diagnostics", lambda *block: real_diagnostics(*block)._replace(rhat=2.0))
+    dp.fit(sim.train, "bge", draws=100, start="empty", precision=1e-6, max_moves=5_000_000)
     assert len(blocks) >= 3
-    for (scoring, _, before), (_, recipe, _) in itertools.pairwise(blocks):
+    for (scoring, heats, _, before, rejected), (_, new, recipe, _, _) in itertools.pairwise(blocks):
         wanted = standard_recipe(LARGE, scoring, before.frequencies.mean(axis=(0, 1)))
         assert (recipe.affinity.share == wanted.affinity.share).all()
+        # the same share of all rejections between any two neighbours, and at most half of an exchange
+        barrier = np.interp(new[::-1], heats[::-1], np.r_[0.0, rejected.cumsum()][::-1])[::-1]
+        assert new[0] == 1 and new[-1] == heats[-1]
+        assert np.ptp(np.diff(barrier)) < 1e-9 and (np.diff(barrier)[0] <= REJECTED or len(new) == 3)
 
 
 def test_a_run_out_of_time_says_so():

@@ -234,6 +234,15 @@ def _score_all(ensemble: Ensemble, scoring: Scoring) -> None:
                 _score_wanted(ensemble, scoring)
 
 
+def with_levels(ensemble: Ensemble, levels: np.ndarray) -> Ensemble:
+    """Return the ensemble on a ladder that takes over the DAGs of these levels, with counters at zero."""
+    k, d, kinds = len(levels), ensemble.parents.shape[1], len(KINDS)
+    states = {f: getattr(ensemble, f)[levels] for f in ("parents", "ancestors", "scores", "component")}
+    counters = {f: np.zeros((k, kinds), np.int64) for f in ("tried", "accepted")}
+    swaps = {f: np.zeros(k - 1) for f in ("swaps_tried", "swaps_accepted")}
+    return ensemble._replace(**states, **counters, **swaps, occupancy=np.zeros((d, d)))
+
+
 def rescore_all(ensemble: Ensemble, scoring: Scoring) -> None:
     """Forget the scores of an ensemble, whose data have changed, and score its families anew."""
     ensemble.cache.keys[:, 0] = 0

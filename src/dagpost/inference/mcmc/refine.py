@@ -27,10 +27,10 @@ from dagpost.inference.mcmc.ensembles import (
     ensembles_from_arrays,
     ensembles_to_arrays,
     graphs_of,
-    reset_counters,
     start,
+    with_levels,
 )
-from dagpost.inference.mcmc.ladder import LARGE, adapt_ladder, hottest_level, standard_recipe
+from dagpost.inference.mcmc.ladder import LARGE, adapt_ladder, hottest_level, spaced, standard_recipe
 from dagpost.inference.mcmc.scoring import Scoring, log_posterior, scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
@@ -43,7 +43,6 @@ MOVES_PER_PAIR = 750_000  # times d², equal to the above at 20 nodes
 MOST_FOR_PAIRS = 2_000_000_000  # upper bound of the moves by pairs
 PATIENCE = 3  # factor on the moves for chains that are not settled
 SETTLED = 0.01  # largest standard error of an edge probability of settled chains
-LADDER_SHARE = 0.2  # largest share of a time limit for adapting the ladder
 CLOSING = (0.01, 0.25)  # smallest and largest share of a time limit reserved for rare edges, parameters and scoring
 CLOSING_SECONDS = (1.5e-7, 1.5e-6)  # estimate of that time, per pair of nodes and draw, or draw used for rare edges
 
@@ -128,11 +127,11 @@ def refine(
     """Sample `p(G | D)` with ensembles of tempered chains that start at `graphs`; `rows` is the number of observations.
     `annealed` says to anneal chains with many nodes first, where the only graph has no edges but known ones.
 
-    Blocks double in length: each is as long as all before it, which are its warm-up and tell which pairs are near. So
-    half of all moves count, and no burn-in has to be chosen. The moves left at the end extend the last block if its
-    chains agree, otherwise they are a block of their own. If `clock` expires, the unfinished block and the two before
-    count: what came earlier, an eighth to a quarter of all rounds, is then the warm-up. `callback` gets a
-    `ChainSnapshot` after every batch.
+    Blocks double in length: each is as long as all before it, which are its warm-up. The block before tells which pairs
+    are near and how to space the ladder. So half of all rounds count, and no burn-in has to be chosen. The moves left
+    at the end extend the last block if its chains agree, otherwise they are a block of their own. If `clock` expires,
+    the unfinished block and the two before count; what came earlier, from the fourth block on 7 to 23 % of all rounds,
+    is then the warm-up. `callback` gets a `ChainSnapshot` after every batch.
     """
     effort, clock = effort or Effort(), clock or Clock()
     began = clock.seconds
@@ -166,11 +165,12 @@ def refine(
             limit = clock.seconds + clock.left - min(max(closing, least), most)
         rounds, batches = 5 if d < LARGE else 20 if d < 64 else 8, BATCHES  # per batch; per block
         begun: Block | None = None
+        ensembles: list[Ensemble] = []
         earlier: list[Block] = []  # the last two complete blocks, thinned to the batches of the present one
         if chains.found is None:
             heats, at_levels, edges = adapt_ladder(
-                graphs, scoring, seeds[: effort.ensembles], hottest, clock.until(LADDER_SHARE), section=ladder,
-                annealed=annealed,
+                graphs, scoring, seeds[: effort.ensembles], hottest, clock, section=ladder, annealed=annealed,
+                advanced=update_bar,
             )  # fmt: skip
             own = seeds[effort.ensembles :].tolist()
             ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(own)]
@@ -191,9 +191,6 @@ def refine(
                 callback(ChainSnapshot(made + moves_of(ensembles), shown, so_far, diagnostics, effort.precision))
 
         while True:
-            if begun is None:
-                made += moves_of(ensembles)
-                reset_counters(ensembles)
             since, anew = clock.seconds, batches - batches_of(begun)
             timer = None if limit is None else clock.within(limit - clock.seconds)
             block, complete = run_block(
@@ -222,6 +219,10 @@ def refine(
                 begun, rounds, batches = None, longer_rounds, BATCHES
                 edges = block.frequencies.mean(axis=(0, 1))
                 moves = standard_recipe(d, scoring, edges)
+                made += own
+                heats, levels = spaced(ensembles, heats)
+                ensembles = [with_levels(e, levels) for e in ensembles]
+                del block  # the thinned one is enough
     flat = block.graphs.reshape(-1, d, d)  # grouped by ensemble, each in order of time
     chosen = np.linspace(0, len(flat) - 1, draws).round().astype(int)
     ensemble = chosen // block.graphs.shape[1]
