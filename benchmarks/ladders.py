@@ -20,7 +20,7 @@ import dagpost as dp
 from dagpost.inference.mcmc import ladder
 from dagpost.inference.mcmc.diagnostics import edge_errors
 from dagpost.inference.mcmc.ensembles import start
-from dagpost.inference.mcmc.ladder import adapt_ladder, standard_recipe
+from dagpost.inference.mcmc.ladder import adapt_ladder, pair_weights, standard_recipe
 from dagpost.inference.mcmc.refine import BATCHES, run_block
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
@@ -34,7 +34,7 @@ def run(scoring, d: int, hottest: float, moves: float, seed: int):
     began = time.perf_counter()
     seeds = np.arange(ENSEMBLES) + 100 * seed
     heats, graphs, frequencies = adapt_ladder(np.zeros((1, d, d), dtype=bool), scoring, seeds, hottest)
-    recipe = standard_recipe(d, scoring, frequencies)
+    recipe = standard_recipe(d, scoring, pair_weights(frequencies))
     ensembles = [start(each, scoring, int(s) + 50) for each, s in zip(graphs, seeds)]
     rounds = max(1, round(moves / (2 * ENSEMBLES * BATCHES * len(heats) * int(recipe.counts.sum()))))
     run_block(ensembles, scoring, heats, recipe, rounds)

@@ -17,7 +17,7 @@ import dagpost as dp
 from dagpost.graphs import is_acyclic
 from dagpost.inference.mcmc.diagnostics import diagnose
 from dagpost.inference.mcmc.ensembles import advance, recipe, reset_counters, start
-from dagpost.inference.mcmc.ladder import adapt_ladder, hottest_level, standard_recipe
+from dagpost.inference.mcmc.ladder import adapt_ladder, hottest_level, pair_weights, standard_recipe
 from dagpost.inference.mcmc.refine import BATCHES, run_block
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.models import as_model
@@ -82,7 +82,7 @@ def main() -> None:
     pairs, most = d * (d - 1) // 2, 3 if d <= 25 else 2
     empty, hottest = np.zeros((1, d, d), dtype=bool), hottest_level(d, options.rows)
     heats, at_levels, frequencies = adapt_ladder(empty, scoring, np.arange(4), hottest)
-    near = standard_recipe(d, scoring, frequencies)
+    near = standard_recipe(d, scoring, pair_weights(frequencies))
     recipes = {
         "pairs alone": recipe(pair=pairs),
         "and 1 drawing of parents": recipe(most, pair=pairs, parents=1),

@@ -6,8 +6,9 @@
 Prints the largest difference of an edge probability between two runs with different seeds, the time of each, E-SHD and
 AUROC beside those of other methods. `--goals` prints a table instead: two runs one after the other, 200 rows, a time
 limit that depends on the number of nodes, and the largest difference that is wanted there; `work` is the number of
-moves, or the share of accepted orders where draws are exact. Compiling is not counted. On a busy machine compare CPU
-seconds of a run with twice the limit, which is what two idle cores give.
+moves, or the share of accepted orders where draws are exact; `--write` puts the rows into
+benchmarks/results/repeat.csv. Compiling is not counted. On a busy machine compare CPU seconds of a run with twice the
+limit, which is what two idle cores give.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import dagpost as dp
 
+RESULTS = Path(__file__).parent / "results" / "repeat.csv"
 GOALS = {20: (10, 0.03), 50: (60, 0.05), 100: (180, 0.05), 200: (900, 0.10)}
 """Seconds of a run, and the largest difference of an edge probability between two seeds, by number of nodes."""
 
@@ -56,8 +60,11 @@ def _work(info: dict) -> str:
 
 def goals(options: argparse.Namespace) -> None:
     """Print a table of two runs within the time of `GOALS` for every number of nodes and model."""
-    print("| nodes | model | seconds | CPU | work | largest difference | wanted | 99 % of edges | error | trusted |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    headings = (
+        "nodes", "model", "set", "seconds", "CPU", "work", "largest difference", "wanted", "99 % of edges",
+        "root mean square", "error", "trusted",
+    )  # fmt: skip
+    print("| " + " | ".join(headings) + " |\n" + "| --- " * len(headings) + "|", flush=True)
     for d, model, number in itertools.product(options.nodes, options.models, range(options.sets)):
         seconds, wanted = GOALS[d]
         sim = simulated(d, model, "erdos-renyi", number, 200, options.shift)
@@ -71,14 +78,19 @@ def goals(options: argparse.Namespace) -> None:
         used = time.process_time() - used
         apart = np.abs(runs[0].edge_marginals - runs[1].edge_marginals)[~np.eye(d, dtype=bool)]
         infos = [run.info for run in runs]
-        columns = [
-            d, model, " ".join(f"{info['total_seconds']:.0f}" for info in infos), f"{used / 2:.0f}",
-            " ".join(_work(info) for info in infos),
-            f"{apart.max():.3f}", wanted, f"{np.quantile(apart, 0.99):.3f}",
-            " ".join(f"{np.max(info['edge_errors']):.3f}" for info in infos),
-            " ".join(str(info["trusted"]) for info in infos),
-        ]  # fmt: skip
-        print("| " + " | ".join(map(str, columns)) + " |", flush=True)
+        row = {
+            "nodes": d, "model": model, "set": number,
+            "seconds": " ".join(f"{info['total_seconds']:.0f}" for info in infos), "cpu": f"{used / 2:.0f}",
+            "work": " ".join(_work(info) for info in infos), "largest": f"{apart.max():.3f}", "wanted": wanted,
+            "most": f"{np.quantile(apart, 0.99):.3f}", "root_mean_square": f"{np.sqrt((apart**2).mean()):.4f}",
+            "error": " ".join(f"{np.max(info['edge_errors']):.3f}" for info in infos),
+            "trusted": " ".join(str(info["trusted"]) for info in infos),
+        }  # fmt: skip
+        print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
+        if options.write:
+            known = [pd.read_csv(RESULTS, dtype=str)] if RESULTS.exists() else []
+            both = pd.concat([*known, pd.DataFrame([row]).astype(str)])
+            both.drop_duplicates(["nodes", "model", "set"], keep="last").to_csv(RESULTS, index=False)
 
 
 def simulated(d: int, model: str, prior: str, number: int, rows: int, shift: float) -> dp.Simulation:
@@ -103,6 +115,7 @@ def main() -> None:
     parser.add_argument("--at-once", action="store_true", help="both runs of auto, on twice as many cores")
     parser.add_argument("--goals", action="store_true", help="the table of goals")
     parser.add_argument("--precision", type=float, help="of auto, with --goals")
+    parser.add_argument("--write", action="store_true", help="the rows of --goals to benchmarks/results/repeat.csv")
     options = parser.parse_args()
     if options.goals:
         return goals(options)

@@ -152,6 +152,7 @@ def exact_gain(model, post, data, clamped, count=1):
     return float((xlogy(joint, joint) - xlogy(joint, joint.sum(axis=1, keepdims=True) * post.weights)).sum())
 
 
+@pytest.mark.slow
 def test_gain_is_the_sum_over_all_targets_and_outcomes(categories):
     model = dp.BDeu(2.0)
     post = dp.exact(categories, model, targets=TARGETS)

@@ -341,11 +341,10 @@ def test_the_verdict_has_the_edges_outside_the_candidates(monkeypatch):
     monkeypatch.setattr(candidates_module, "MOST_CANDIDATES", 2)
     data = dp.simulate(nodes=5, observations=60, seed=4, interventional_sets=0).train
     post = dp.fit(data, Estimated(), precision=0.05, max_moves=200_000, progress=False)
-    lacking = post.edge_marginals[~post.graphs.any(axis=0)]
-    assert post.info["outside_candidates"] > 0
-    assert lacking.sum() == pytest.approx(post.info["outside_candidates"])
-    assert f"an estimated {lacking.sum():.3f} per graph and {lacking.max():.3f} at most" in post.info["verdict"]
-    assert post.info["trusted"] is False or lacking.max() <= LARGEST_ERROR
+    lacking, outside = post.edge_marginals[~post.graphs.any(axis=0)], post.info["outside_candidates"]
+    assert lacking.sum() == pytest.approx(outside, rel=1e-3)
+    assert lacking.max() > LARGEST_ERROR and not post.info["trusted"]
+    assert f"an estimated {outside:.3f} per graph and {lacking.max():.3f} at most" in post.info["verdict"]
 
 
 def test_an_edge_is_worth_what_the_score_loses_without_it():

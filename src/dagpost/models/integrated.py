@@ -237,6 +237,6 @@ def outside_verdict(outside: Float[np.ndarray, "d d"], names: tuple[str, ...]) -
     i, j = np.unravel_index(outside.argmax(), outside.shape)
     return (
         f"Graphs drawn lack edges from nodes that are no candidates, an estimated {outside.sum():.3f} per graph and "
-        f"{outside.max():.3f} at most for one ({printable(names[i])} -> {printable(names[j])}); edge probabilities have "
-        "them."
+        f"{outside.max():.3f} at most for one ({printable(names[i])} -> {printable(names[j])}); edge probabilities "
+        "have them."
     )

@@ -145,7 +145,7 @@ def test_auto_takes_orders_beyond_the_layers(tmp_path):
     assert verdict.level == "good" and "independent draws" in verdict.headline
     again = dp.load(post.save(tmp_path / "posterior.nc"))
     assert again.record.diagnostics == diagnostics
-    chains = dp.fit(data, "bge", precision=0.01, time_limit=60, progress=False)
+    chains = dp.fit(data, "bge", precision=0.01, max_moves=30_000_000, progress=False)
     assert np.abs(chains.edge_marginals - post.edge_marginals).max() < 0.08
 
 

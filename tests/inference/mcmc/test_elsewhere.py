@@ -166,10 +166,11 @@ def test_methods_without_work_for_others_refuse():
 @pytest.mark.slow
 def test_evidence_is_estimated_elsewhere(crew):
     """Networks, with draws of their parameters, which come with the evidence."""
-    options = {"model": MlpGaussian(hidden=(2,)), "precision": 0.2, "max_moves": 50_000}
-    usual = digest(fit(**options))
+    data = dp.simulate(nodes=4, observations=30, seed=1, interventional_sets=0).train
+    options = {**RUN, "model": MlpGaussian(hidden=(2,)), "precision": 0.2, "max_moves": 50_000}
+    usual = digest(dp.fit(data, **options))
     made = crew(2, lose=5)
-    assert digest(fit(workers=2, **options)) == usual
+    assert digest(dp.fit(data, workers=2, **options)) == usual
     assert made.recovered > 0
 
 

@@ -8,7 +8,8 @@ import pytest
 import dagpost as dp
 from dagpost.errors import InputError
 from dagpost.inference.mcmc import refine
-from dagpost.inference.mcmc.ladder import LARGE, REJECTED, standard_recipe
+from dagpost.inference.mcmc.diagnostics import edge_errors
+from dagpost.inference.mcmc.ladder import LARGE, REJECTED, UNIFORM, pair_weights, standard_recipe
 from dagpost.inference.mcmc.refine import Effort
 
 
@@ -58,6 +59,7 @@ def test_moves_are_limited():
     assert (one.edge_marginals == two.edge_marginals).all()
 
 
+@pytest.mark.slow
 def test_near_pairs_and_the_ladder_follow_the_block_before(monkeypatch):
     sim = dp.simulate("bge", nodes=LARGE, observations=100, seed=1, interventional_sets=0)
     blocks, real = [], refine.run_block
@@ -68,18 +70,43 @@ def test_near_pairs_and_the_ladder_follow_the_block_before(monkeypatch):
         blocks.append((*arguments[1:4], block, 1 - accepted / tried))
         return block, complete
 
+    asked, real_weights = [], refine.pair_weights
+
+    def weighing(*arguments):
+        asked.append((arguments, real_weights(*arguments)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(refine, "pair_weights", weighing)
     monkeypatch.setattr(refine, "run_block", listening)
     real_diagnostics = refine.block_diagnostics  # chains that agree would prolong a block
     monkeypatch.setattr(refine, "block_diagnostics", lambda *block: real_diagnostics(*block)._replace(rhat=2.0))
-    dp.fit(sim.train, "bge", draws=100, start="empty", precision=1e-6, max_moves=5_000_000)
+    dp.fit(sim.train, "bge", draws=100, start="empty", precision=1e-6, max_moves=3_500_000)
     assert len(blocks) >= 3
-    for (scoring, heats, _, before, rejected), (_, new, recipe, _, _) in itertools.pairwise(blocks):
-        wanted = standard_recipe(LARGE, scoring, before.frequencies.mean(axis=(0, 1)))
-        assert (recipe.affinity.share == wanted.affinity.share).all()
+    for k, ((scoring, heats, _, before, rejected), (_, new, recipe, _, _)) in enumerate(itertools.pairwise(blocks)):
+        (frequencies, errors, weights), following = asked[k + 1]
+        np.testing.assert_array_equal(frequencies, before.frequencies.mean(axis=(0, 1)))
+        np.testing.assert_array_equal(errors, edge_errors(before.frequencies))
+        assert weights is asked[k][1]
+        assert (recipe.affinity.share == standard_recipe(LARGE, scoring, following).affinity.share).all()
         # the same share of all rejections between any two neighbours, and at most half of an exchange
         barrier = np.interp(new[::-1], heats[::-1], np.r_[0.0, rejected.cumsum()][::-1])[::-1]
         assert new[0] == 1 and new[-1] == heats[-1]
         assert np.ptp(np.diff(barrier)) < 1e-9 and (np.diff(barrier)[0] <= REJECTED or len(new) == 3)
+
+
+def test_slow_pairs_have_more_weight():
+    """Where the variance of a frequency is `c / w`, weights become the root of c, whatever they were."""
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.gamma(0.5, size=(9, 9)), 1)
+    frequencies, c, before = rng.random((9, 9)), upper + upper.T, rng.gamma(0.5, size=(9, 9))
+    before = before + before.T
+    errors = np.sqrt(c / (before + UNIFORM / 9))
+    usual, found = pair_weights(frequencies), pair_weights(frequencies, errors, before)
+    shares = found[np.triu_indices(9, 1)] / np.sqrt(c[np.triu_indices(9, 1)])
+    np.testing.assert_allclose(shares, shares[0])
+    assert found.sum() == pytest.approx(usual.sum())
+    np.testing.assert_allclose(usual**2, frequencies * (1 - frequencies) + (frequencies * (1 - frequencies)).T)
+    assert (pair_weights(np.ones((9, 9)), np.zeros((9, 9)), before) == 0).all()  # nothing varies
 
 
 def test_a_run_out_of_time_says_so():

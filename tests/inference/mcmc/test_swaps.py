@@ -5,7 +5,7 @@ import pytest
 
 from dagpost.graphs import is_acyclic
 from dagpost.inference.mcmc.ensembles import advance, graphs_of, recipe, start
-from dagpost.inference.mcmc.parent_sets import affinity_of, near
+from dagpost.inference.mcmc.parent_sets import affinity_of, near, near_pair
 from dagpost.inference.mcmc.scoring import scorer_for
 from dagpost.inference.mcmc.structure import structure_of
 from dagpost.inference.mcmc.swaps import _find_regions, swap_regions, swap_scratch
@@ -91,11 +91,15 @@ def test_near_nodes_have_the_frequencies_of_their_weights():
     weights = rng.gamma(0.3, size=(7, 7)) + 0.01
     affinity, state = affinity_of(weights), np.array([5], np.uint64)
     wanted = np.where(np.eye(7, dtype=bool), 0.0, weights)
-    wanted /= wanted.sum(axis=1, keepdims=True)
-    for i in range(7):
+    of_nodes = wanted.sum(axis=1) / wanted.sum()
+    of_others = wanted / wanted.sum(axis=1, keepdims=True)
+    for i, probabilities in enumerate([*of_others, of_nodes]):
         counts = np.bincount([near(affinity, i, state) for _ in range(20_000)], minlength=7)
-        assert counts[i] == 0
-        assert p_value(counts, wanted[i]) > 1e-4
+        assert p_value(counts, probabilities) > 1e-4
+    pairs = np.array([near_pair(affinity, state) for _ in range(20_000)])
+    counts = np.bincount(pairs @ [7, 1], minlength=49)
+    assert (counts[:: 7 + 1] == 0).all()
+    assert p_value(counts, wanted.ravel() / wanted.sum()) > 1e-4
 
 
 def test_an_affinity_of_other_nodes_is_refused():

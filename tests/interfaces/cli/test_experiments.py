@@ -54,6 +54,7 @@ def test_a_saved_ranking_is_a_section_of_the_report(run, tmp_path):
     assert 'id="next"' in page and 'href="#next"' in page and sentence in page
 
 
+@pytest.mark.slow
 def test_a_ranking_is_told_and_goes_with_its_run(run, table, tmp_path):
     folder = tmp_path / "run"
     assert "next experiment" not in run("show", "run").out

@@ -54,7 +54,7 @@ class Recipe(NamedTuple):
 
     counts: np.ndarray  # (kinds,)
     most: int
-    affinity: Affinity  # which nodes are near, for near pairs and exchanges
+    affinity: Affinity  # weights of pairs, for near pairs, exchanges and relocations
 
 
 def recipe(most: int = 0, affinity: Affinity | None = None, **counts: int) -> Recipe:
@@ -108,7 +108,7 @@ def _repeat_move(kind, times, dag, scores, scorer, cache, temper, rng, scratch, 
         elif kind == 5:
             status = exchange_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.affinity)
         else:
-            status = relocation_move(dag, scores, scorer, cache, temper, rng, scratch)
+            status = relocation_move(dag, scores, scorer, cache, temper, rng, scratch, recipe.affinity)
         if status == MISSING:
             return done, accepted
         accepted += status == ACCEPTED
@@ -272,8 +272,8 @@ def advance(
     """Run every ensemble for this many rounds, or until the clock expires, possibly within a round; counters and
     occupancy accumulate."""
     size, (d, words) = len(ensembles), ensembles[0].parents.shape[1:]
-    if recipe.counts[KINDS.index("near pair")] and len(recipe.affinity.share) != d:
-        raise ValueError(f"the affinity is one of {len(recipe.affinity.share)} nodes, and graphs have {d}")
+    if recipe.counts[KINDS.index("near pair")] and recipe.affinity.share.shape[1] != d:
+        raise ValueError(f"the affinity is one of {recipe.affinity.share.shape[1]} nodes, and graphs have {d}")
     heats = np.asarray(heats, dtype=np.float64)
     traces, kept = np.zeros((size, rounds)), np.zeros((size, rounds // thin, d, words), np.uint64)
     stop = np.zeros(1, np.bool_)

@@ -23,7 +23,16 @@ import numpy as np
 
 from dagpost._util.compiled import njit
 from dagpost._util.numerics import exponentiate
-from dagpost.inference.mcmc.parent_sets import ACCEPTED, BLOCK, MISSING, REJECTED, below, near, random_pair, uniform
+from dagpost.inference.mcmc.parent_sets import (
+    ACCEPTED,
+    BLOCK,
+    MISSING,
+    REJECTED,
+    below,
+    near_pair,
+    random_pair,
+    uniform,
+)
 from dagpost.inference.mcmc.scoring import log_weight, rescore, score
 from dagpost.inference.mcmc.structure import copy, copy_row, discard, has, holds, insert, set_parents
 
@@ -36,9 +45,10 @@ def exchange_move(dag, scores, scorer, cache, temper, rng, scratch, affinity):
     """Make one exchange move; it counts as accepted if the edge is reversed. The pair is one of near nodes, if the
     affinity is one of these nodes: like a uniform one it does not depend on the graph."""
     before = rng[0]
-    i, j = random_pair(rng, dag.parents.shape[0])
-    if affinity.share.shape[0] == dag.parents.shape[0]:
-        j = near(affinity, i, rng)
+    if affinity.share.shape[1] == dag.parents.shape[0]:
+        i, j = near_pair(affinity, rng)
+    else:
+        i, j = random_pair(rng, dag.parents.shape[0])
     if not holds(dag.parents, j, i) and not holds(dag.parents, i, j):
         return REJECTED
     b = _block(dag, i, j, scratch.allowed, rng)

@@ -25,13 +25,30 @@ ROUNDS = 80  # of a pass that adapts the ladder, after half as many of warm-up
 LONGEST_ROUND = 2000  # most moves of a round where families are scored in Python
 
 
-def standard_recipe(d: int, scoring: Scoring, frequencies: Float[np.ndarray, "d d"] | None = None) -> Recipe:
+def pair_weights(
+    frequencies: Float[np.ndarray, "d d"], errors: Float[np.ndarray, "d d"] | None = None,
+    before: Float[np.ndarray, "d d"] | None = None,
+) -> Float[np.ndarray, "d d"]:  # fmt: skip
+    """Return weights of near pairs by an earlier run: the standard deviations of their edges; or, with the standard
+    errors of `frequencies` in that run and its own weights, more for what is slow.
+
+    If the variance c of a frequency falls with the weight w as `e² = c / w`, then `sqrt(w) e = sqrt(c)`, the weights
+    with the smallest sum of all variances.
+    """
+    spread = np.sqrt(frequencies * (1 - frequencies))
+    spread = np.hypot(spread, spread.T)
+    if errors is None or before is None:
+        return spread
+    slow = np.sqrt(before + UNIFORM / len(before)) * np.hypot(errors, errors.T)
+    return slow * spread.sum() / max(slow.sum(), 1e-300)
+
+
+def standard_recipe(d: int, scoring: Scoring, weights: Float[np.ndarray, "d d"] | None = None) -> Recipe:
     """Return the moves of a round, if families are scored by compiled code with relocations and other larger moves.
 
     With many nodes a round is short, a few moves per node, since exchanges between levels are cheap. Near pairs are
-    those whose edges vary: `frequencies` of edges in an earlier run give their standard deviations. What is slowest
-    with 20 and 50 nodes is turning an edge between nodes that have to exchange parents as well: hence the exchanges.
-    `benchmarks/mcmc.py` compares recipes.
+    drawn by `weights` (`pair_weights`). What is slowest with 20 and 50 nodes is turning an edge between nodes that have
+    to exchange parents as well: hence the exchanges. `benchmarks/mcmc.py` compares recipes.
     """
     pairs = max(20, d * (d - 1) // 2)
     if not scoring.scorer.compiled:
@@ -39,10 +56,9 @@ def standard_recipe(d: int, scoring: Scoring, frequencies: Float[np.ndarray, "d 
     if d < LARGE:
         return recipe(most=3, pair=pairs, parents=1, reversal=2)
     few = d // 4
-    if frequencies is None:
+    if weights is None:
         return recipe(pair=2 * d, relocation=few, exchange=few)
-    variances = frequencies * (1 - frequencies)
-    affinity = affinity_of(np.sqrt(variances + variances.T) + UNIFORM / d)
+    affinity = affinity_of(weights + UNIFORM / d)
     return recipe(affinity=affinity, near_pair=2 * d, pair=few, relocation=d // 8, exchange=few)
 
 

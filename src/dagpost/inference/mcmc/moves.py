@@ -29,7 +29,7 @@ from dagpost.inference.mcmc.parent_sets import (
     accepts,
     below,
     draw_parents,
-    near,
+    near_pair,
     random_pair,
     uniform,
 )
@@ -54,8 +54,7 @@ def _other_state(dag, rng, affinity, is_near):
     result is acyclic. The pair is uniform, or two near nodes in random order; no distribution of pairs that does not
     depend on the graph makes the proposal asymmetric."""
     if is_near:
-        i = below(rng, dag.parents.shape[0])
-        j = near(affinity, i, rng)
+        i, j = near_pair(affinity, rng)
         if uniform(rng) < 0.5:
             i, j = j, i
     else:

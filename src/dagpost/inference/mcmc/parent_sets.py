@@ -25,19 +25,21 @@ BLOCK = 5
 
 
 class Affinity(NamedTuple):
-    """For each node a distribution over the others, as tables of Walker's alias method: column c of row i is drawn
-    uniformly, and stands for node c with probability `share[i, c]`, otherwise for `other[i, c]`."""
+    """A distribution over nodes, and for each node one over the others, as tables of Walker's alias method: column c
+    of row i is drawn uniformly, and stands for node c with probability `share[i, c]`, otherwise for `other[i, c]`. The
+    last row is the distribution over nodes."""
 
-    share: np.ndarray  # (d, d)
-    other: np.ndarray  # (d, d)
+    share: np.ndarray  # (d + 1, d)
+    other: np.ndarray  # (d + 1, d)
 
 
 def affinity_of(weights: np.ndarray) -> Affinity:
-    """Return the affinity with these weights (d, d), whose diagonal is ignored; rows are normalised."""
+    """Return the affinity that draws pairs in proportion to these weights (d, d), whose diagonal is ignored."""
     d = len(weights)
     scaled = np.where(np.eye(d, dtype=bool), 0.0, weights)
+    scaled = np.concatenate([scaled, scaled.sum(axis=1)[None]])
     scaled = d * scaled / scaled.sum(axis=1, keepdims=True)
-    share, other = np.ones((d, d)), np.tile(np.arange(d), (d, 1))
+    share, other = np.ones((d + 1, d)), np.tile(np.arange(d), (d + 1, 1))
     for i, row in enumerate(scaled):
         small, large = ([int(c) for c in np.flatnonzero(these)] for these in (row < 1, row >= 1))
         while small and large:
@@ -111,8 +113,15 @@ def random_pair(state, n):
 
 
 @njit(inline="always")
+def near_pair(affinity, state):
+    """Return two nodes, drawn in proportion to the weights of their pairs."""
+    i = near(affinity, affinity.share.shape[1], state)
+    return i, near(affinity, i, state)
+
+
+@njit(inline="always")
 def near(affinity, i, state):
-    """Return another node, drawn from the distribution of node i."""
+    """Return a node, drawn from the distribution of node i; with i the number of nodes, from that over nodes."""
     place = uniform(state) * affinity.share.shape[1]
     column = np.int64(place)
     return column if place - column < affinity.share[i, column] else affinity.other[i, column]

@@ -30,7 +30,7 @@ from dagpost.inference.mcmc.ensembles import (
     start,
     with_levels,
 )
-from dagpost.inference.mcmc.ladder import LARGE, adapt_ladder, hottest_level, spaced, standard_recipe
+from dagpost.inference.mcmc.ladder import LARGE, adapt_ladder, hottest_level, pair_weights, spaced, standard_recipe
 from dagpost.inference.mcmc.scoring import Scoring, log_posterior, scorer_for
 from dagpost.models import Model, Statistics
 from dagpost.priors import GraphPrior
@@ -168,22 +168,23 @@ def refine(
         ensembles: list[Ensemble] = []
         earlier: list[Block] = []  # the last two complete blocks, thinned to the batches of the present one
         if chains.found is None:
-            heats, at_levels, edges = adapt_ladder(
+            heats, at_levels, frequencies = adapt_ladder(
                 graphs, scoring, seeds[: effort.ensembles], hottest, clock, section=ladder, annealed=annealed,
                 advanced=update_bar,
             )  # fmt: skip
             own = seeds[effort.ensembles :].tolist()
             ensembles = [start(at_levels[e], scoring, seed) for e, seed in enumerate(own)]
+            weights = pair_weights(frequencies)
         else:
-            heats, edges = (chains.found.arrays[name] for name in ("heats", "edges"))
+            heats, weights = (chains.found.arrays[name] for name in ("heats", "weights"))
             ensembles = ensembles_from_arrays(chains.found.arrays)
             *earlier, begun = _blocks(chains.found)
             rounds, batches, made = (chains.found.facts[name] for name in ("rounds", "batches", "made"))
-        moves = standard_recipe(d, scoring, edges)
+        moves = standard_recipe(d, scoring, weights)
 
         def reached(parts: list[Block]) -> None:
             facts = {"rounds": rounds, "batches": batches, "made": made, "seconds": clock.seconds}
-            state = {**ensembles_to_arrays(ensembles), "heats": heats, "edges": edges}
+            state = {**ensembles_to_arrays(ensembles), "heats": heats, "weights": weights}
             chains.reached(partial(_state, state, list(earlier), list(parts), facts))
             update_bar()
             if callback is not None:
@@ -217,8 +218,8 @@ def refine(
                 longer_rounds = int(rounds * batches / BATCHES * longer)
                 earlier = [thinned_block(b, rounds, longer_rounds) for b in (*earlier[-1:], block)]
                 begun, rounds, batches = None, longer_rounds, BATCHES
-                edges = block.frequencies.mean(axis=(0, 1))
-                moves = standard_recipe(d, scoring, edges)
+                weights = pair_weights(block.frequencies.mean(axis=(0, 1)), edge_errors(block.frequencies), weights)
+                moves = standard_recipe(d, scoring, weights)
                 made += own
                 heats, levels = spaced(ensembles, heats)
                 ensembles = [with_levels(e, levels) for e in ensembles]

@@ -18,7 +18,7 @@ import numpy as np
 
 from dagpost._util.compiled import njit
 from dagpost._util.numerics import exponentiate
-from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, REJECTED, below, next_word, uniform
+from dagpost.inference.mcmc.parent_sets import ACCEPTED, MISSING, REJECTED, below, near, next_word, uniform
 from dagpost.inference.mcmc.scoring import log_weight, rescore, score
 from dagpost.inference.mcmc.structure import (
     add_edge,
@@ -34,11 +34,12 @@ from dagpost.inference.mcmc.structure import (
 
 
 @njit
-def relocation_move(dag, scores, scorer, cache, temper, rng, scratch):
-    """Make one relocation move; it counts as accepted if an edge is reversed."""
+def relocation_move(dag, scores, scorer, cache, temper, rng, scratch, affinity):
+    """Make one relocation move; it counts as accepted if an edge is reversed. The node is drawn by its weight, if the
+    affinity is one of these nodes."""
     before = rng[0]
     d = dag.parents.shape[0]
-    j = below(rng, d)
+    j = near(affinity, d, rng) if affinity.share.shape[1] == d else below(rng, d)
     by_ancestors = uniform(rng) < 0.5
     ties = next_word(rng)
     parents, others = scratch.sets[5], scratch.sets[6]
