@@ -107,6 +107,9 @@ def test_slow_pairs_have_more_weight():
     assert found.sum() == pytest.approx(usual.sum())
     np.testing.assert_allclose(usual**2, frequencies * (1 - frequencies) + (frequencies * (1 - frequencies)).T)
     assert (pair_weights(np.ones((9, 9)), np.zeros((9, 9)), before) == 0).all()  # nothing varies
+    errors[0, 1] = np.nan  # chains stay in different states there
+    unknown = pair_weights(frequencies, errors, before)
+    assert np.isfinite(unknown).all() and unknown[0, 1] / unknown[0, 2] > found[0, 1] / found[0, 2]
 
 
 def test_a_run_out_of_time_says_so():

@@ -39,6 +39,7 @@ def pair_weights(
     spread = np.hypot(spread, spread.T)
     if errors is None or before is None:
         return spread
+    errors = np.nan_to_num(errors, nan=0.5)  # of chains that do not move
     slow = np.sqrt(before + UNIFORM / len(before)) * np.hypot(errors, errors.T)
     return slow * spread.sum() / max(slow.sum(), 1e-300)
 
