@@ -61,7 +61,7 @@ def scores(post: Posterior, truth: np.ndarray) -> dict[str, float]:
 
 def their_method(name: str, sim: dp.Simulation, beta: float = 1.0, shift: float = 0.5):
     """dibs-lib with the published settings on the training data."""
-    return sampler(sim.train, as_model(name), "erdos-renyi", beta, shift)
+    return sampler(sim.train.values, as_model(name), "erdos-renyi", beta, shift)
 
 
 def their_particles(method, name: str, particles: int, steps: int, seed: int):

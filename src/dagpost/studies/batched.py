@@ -1,4 +1,4 @@
-"""Executor that batches tasks of DiBS, M-MC³ and G-MC³ which differ in data or restart alone, to fill a GPU."""
+"""Executor that batches tasks of DiBS (dibs-lib's too), M-MC³ and G-MC³ which differ in data or restart alone, to fill a GPU."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dagpost.inference.mcmc.joint import joint_mc3_batched
 from dagpost.inference.mcmc.mc3 import Thinning
 from dagpost.posterior import Posterior
 from dagpost.priors import as_prior
+from dagpost.studies.dibs_lib import fit_dibs_lib_batched
 from dagpost.studies.experiments import MEASURES
 from dagpost.studies.experiments.fitting import Fitted, label_posteriors, model_of, options_of
 from dagpost.studies.runner import Executor, Results, perform
@@ -64,7 +65,7 @@ def batches(tasks: Sequence[Task], size: int) -> Iterator[list[Task]]:
 
 def _batch_key(task: Task) -> str:
     """Return a text that is equal for tasks that can run as one."""
-    if task.run["method"] not in (*PRESETS, *JOINT) or task.kind == "wall-time":
+    if task.run["method"] not in (*PRESETS, *JOINT, "dibs-lib") or task.kind == "wall-time":
         return task.identity
     data = {name: value for name, value in task.data.items() if name != "set"}
     run = {name: value for name, value in task.run.items() if name != "restart"}
@@ -99,7 +100,11 @@ def _fit_request(task: Task) -> FitRequest:
 def _fit_batch(requests: Sequence[FitRequest]) -> Iterator[Iterator[Fitted]]:
     """Yield the posteriors of each request, as `fit_run` would; consuming those of a failed one raises its error."""
     seen: list[list[Snapshot]] = [[] for _ in requests]
-    outcomes = _run_joint_mc3(requests) if requests[0].run["method"] in JOINT else _run_dibs(requests, seen)
+    method = requests[0].run["method"]
+    if method in JOINT:
+        outcomes = _run_joint_mc3(requests)
+    else:
+        outcomes = _run_dibs_lib(requests) if method == "dibs-lib" else _run_dibs(requests, seen)
     for one, outcome, snapshots in zip(requests, outcomes, seen):
         if isinstance(outcome, Posterior | AllCyclic):
             yield label_posteriors(one.data, one.run, one.prior, outcome, snapshots)
@@ -121,6 +126,14 @@ def _run_dibs(requests: Sequence[FitRequest], seen: list[list[Snapshot]]) -> Seq
         [one.data for one in requests], model, as_prior(prior), settings, seeds=[one.seed for one in requests],
         particles=particles, method=run["method"], progress=False, **watch,
     )  # fmt: skip
+
+
+def _run_dibs_lib(requests: Sequence[FitRequest]) -> Sequence[Outcome]:
+    """Return the outcomes of dibs-lib."""
+    _, run, prior, _ = requests[0]
+    return fit_dibs_lib_batched(
+        [one.data for one in requests], model_of(run), prior, seeds=[one.seed for one in requests], **options_of(run)
+    )
 
 
 def _run_joint_mc3(requests: Sequence[FitRequest]) -> Sequence[Outcome]:

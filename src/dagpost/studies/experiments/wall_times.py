@@ -22,10 +22,14 @@ from dagpost.studies.task import Task
 TIMED_STEPS = {"cpu": 10, "gpu": 300}
 """Measured steps of the published method, from which the time of its 3,000 is scaled."""
 METHODS = {
-    "bge": ("dibs-paper", "dibs", "auto"),
-    "linear": ("dibs-paper", "dibs", "auto"),
-    "mlp": ("dibs-paper", "dibs"),
+    "cpu": {
+        "bge": ("dibs-paper", "dibs", "auto"),
+        "linear": ("dibs-paper", "dibs", "auto"),
+        "mlp": ("dibs-paper", "dibs"),
+    },
+    "gpu": {model: ("dibs-paper", "dibs") for model in ("bge", "linear", "mlp")},
 }
+"""Methods by device and model; the chains of `auto` run on the CPU wherever DiBS runs."""
 
 
 def tasks_for(device: str, scale: Scale) -> list[Task]:
@@ -33,7 +37,7 @@ def tasks_for(device: str, scale: Scale) -> list[Task]:
     out = []
     for restart in scale.replicates:
         for nodes in (3, 4) if scale.smoke else (10, 20, 50):
-            for model, methods in METHODS.items():
+            for model, methods in METHODS[device].items():
                 for particles in (2, 3) if scale.smoke else (10, 30):
                     data = {
                         "generator": "mlp" if model == "mlp" else "linear", "graphs": "erdos-renyi", "nodes": nodes,
