@@ -1,6 +1,6 @@
 """SVGD, SGLD and HMC on the latent posterior of DiBS, at equal numbers of gradients.
 
-    python benchmarks/samplers.py [--jobs 5-bge 5-linear 5-mlp 20-linear] [--sets 4] [--particles 50] [--show]
+    python benchmarks/samplers.py [--jobs 5-bge 5-linear 5-mlp 20-bge 20-linear] [--sets 4] [--particles 50] [--show]
 
 writes benchmarks/results/samplers.csv (rows of problems that are not run stay) and prints its means as a table. Runs
 are without the Metropolis moves that the defaults make after the last step, which would hide what the samplers do.
@@ -8,7 +8,7 @@ Schedules are those of the defaults. "own": the estimator that the defaults take
 all parent sets for every sampler.
 
 `edge_error` is the mean absolute difference of edge probabilities from the exact posterior, over ordered pairs (of
-neural networks with estimated evidence; 17 minutes on one busy core for all their runs);
+neural networks with estimated evidence, whose runs take half an hour of one busy core);
 `soft_error` the same of the expectation at the last alpha (proposition 1). `graphs` counts different graphs, `ess` is
 the effective number of particles of DiBS+. `noise` is the edge error of as many independent exact draws.
 """
@@ -32,6 +32,7 @@ JOBS = {
     "5-bge": ("bge", 5, ("own", "exact")),
     "5-linear": ("linear", 5, ("own", "exact")),
     "5-mlp": ("mlp", 5, ("own", "exact")),
+    "20-bge": ("bge", 20, ("own",)),
     "20-linear": ("linear", 20, ("own",)),
 }
 MODELS: dict[str, dp.Model] = {"bge": dp.BGe(), "linear": dp.LinearGaussian(), "mlp": dp.MlpGaussian()}

@@ -11,7 +11,7 @@ inferred with the targets known, and with all rows taken as if nothing had been 
 `proteins`: the posterior of the targets of the eight conditions of Sachs et al. (2005), relative to anti-CD3/CD28,
 beside the published ones. Values are logarithms, standardised; `--rows` takes so many of each condition, at random.
 
-Tables are printed, and written to results/unknown_targets.csv and results/protein_targets.csv.
+Tables are printed, and written to unknown_targets.csv, protein_targets.csv and protein_edges.csv in results/.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def run_proteins(sizes: list[str]) -> None:
     """Print and write the posterior of the targets of each condition beside the published ones."""
     raw, labels = dp.sachs(), dp.sachs_conditions().to_numpy()
     published = {name: target for name, _, target in CONDITIONS}
-    out = []
+    out, edges_out = [], []
     for size in sizes:
         rng, rows = np.random.default_rng(0), np.arange(raw.observations)
         if size != "all":
@@ -124,22 +124,21 @@ def run_proteins(sizes: list[str]) -> None:
                 if condition == CONTROL:
                     continue
                 of = table[table.condition == condition].reset_index(drop=True)
+                odds = log_odds[:, post.record.targets.conditions.index(condition)]
+                ranks = {name: int((odds > one).sum()) + 1 for name, one in zip(data.names, odds)}
                 likely = [f"{n} {p:.2f}" for n, p in zip(of.node, of.probability) if p >= 0.5]
                 told = "none measured"
                 if target:
                     p = float(of.probability[of.node == target].iloc[0])
-                    odds = log_odds[:, post.record.targets.conditions.index(condition)]
-                    rank = int((odds > odds[data.names.index(target)]).sum()) + 1
-                    told = f"{target} {p:.3f} (rank {rank} of 11 by odds)"
+                    told = f"{target} {p:.3f} (rank {ranks[target]} of 11 by odds)"
                 print(f"  {condition:16} published: {told:39} above 0.5: {len(likely)}: {', '.join(likely)}")
                 for n, q in zip(of.node, of.probability):
-                    out.append((change, size, condition, n, n == target, round(float(q), 4)))
+                    out.append((change, size, condition, n, n == target, round(float(q), 4), ranks[n]))
             edges, truth = post.edge_marginals, dp.sachs_graph("sachs20").to_numpy()
             off = ~np.eye(len(edges), dtype=bool)
-            print(
-                f"  edges: {post.expected_edges:.1f} expected; AUROC against the 20 published ones "
-                f"{roc_auc_score(truth[off], edges[off]):.3f}"
-            )
+            area = roc_auc_score(truth[off], edges[off])
+            print(f"  edges: {post.expected_edges:.1f} expected; AUROC against the 20 published ones {area:.3f}")
+            edges_out.append((f"unknown {change} targets", size, round(post.expected_edges, 2), round(area, 4)))
         for name, one in (
             ("conditions ignored", data),
             ("published targets known, perfect", _known(data, labels[rows])),
@@ -147,8 +146,11 @@ def run_proteins(sizes: list[str]) -> None:
             post = dp.exact(one, model="bge", prior="unknown-density")
             area = roc_auc_score(truth[off], post.edge_marginals[off])
             print(f"  {name}: {post.expected_edges:.1f} edges, AUROC {area:.3f}")
-    names = ["change", "rows", "condition", "node", "published", "probability"]
+            edges_out.append((name, size, round(post.expected_edges, 2), round(area, 4)))
+    names = ["change", "rows", "condition", "node", "published", "probability", "rank"]
     pd.DataFrame(out, columns=names).to_csv(RESULTS / "protein_targets.csv", index=False)
+    names = ["targets", "rows", "edges", "auroc"]
+    pd.DataFrame(edges_out, columns=names).to_csv(RESULTS / "protein_edges.csv", index=False)
 
 
 def odds_of_targets(post: dp.ExactPosterior) -> np.ndarray:

@@ -18,10 +18,11 @@ PROMISED = {
 }
 
 
+# docs/figures.md and docs/own-model.md, which run with the slow tests, hold what the two long ones do
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=pytest.mark.long) if p.name == "figures.py" else p for p in EXAMPLES],  # as docs/figures.md
+    [pytest.param(p, marks=pytest.mark.long) if p.name in ("figures.py", "own_model.py") else p for p in EXAMPLES],
     ids=lambda p: p.name,
 )
 def test_example_runs(path):
@@ -43,6 +44,7 @@ SLOW = (
     "dagpost.posterior.posterior",
     "dagpost.posterior.sample",
     "dagpost.inference.dibs.inference",
+    "dagpost.models.copula",
     "dagpost.models.gaussian_process",
     "dagpost.inference.bootstrap.pc",
 )

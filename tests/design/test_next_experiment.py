@@ -244,7 +244,7 @@ def rare():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [5, 40])
+@pytest.mark.parametrize("rows", [5, pytest.param(40, marks=pytest.mark.long)])
 def test_gains_about_a_rare_path_average_to_the_long_run(rare, rows):
     def gains(outcomes, seeds):
         options = {"about": ("a", "b"), "values": {"a": 3.0}, "rows": rows, "draws": 300, "outcomes": outcomes}

@@ -320,7 +320,7 @@ def test_files_restore_levels(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("network", [asia, discrete_sachs])
+@pytest.mark.parametrize("network", [asia, pytest.param(discrete_sachs, marks=pytest.mark.long)])
 def test_auto_is_exact_within_two_hundredths(network):
     """Chains, 1,000 simulated rows; errors of edge probabilities are 0.004 or so."""
     data = dp.Dataset(network().sample(1000, seed=1))

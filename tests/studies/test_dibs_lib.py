@@ -44,7 +44,11 @@ def test_particles_that_are_not_finite_are_no_result():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [BGe(), LinearGaussian(), MlpGaussian()], ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(BGe(), marks=pytest.mark.long), LinearGaussian(), pytest.param(MlpGaussian(), marks=pytest.mark.long)],
+    ids=lambda model: model.name,
+)
 def test_runs_at_once_are_those_of_single_runs(model):
     sets = [Dataset(np.random.default_rng(number).standard_normal((20, 6))) for number in range(2)]
     settings = {"particles": 4, "steps": 200}  # after fewer steps particles of the MLP are cyclic

@@ -56,7 +56,7 @@ def test_four_devices(one, tmp_path):
     compare(np.load(tmp_path / "four.npz"), one, 1 / 4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_with_two_devices_each(one, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -163,7 +163,7 @@ def test_methods_without_work_for_others_refuse():
         dp.fit(SIM.train, model="bge", method="dibs", workers=2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_evidence_is_estimated_elsewhere(crew):
     """Networks, with draws of their parameters, which come with the evidence."""
     data = dp.simulate(nodes=4, observations=30, seed=1, interventional_sets=0).train
@@ -175,7 +175,7 @@ def test_evidence_is_estimated_elsewhere(crew):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(3, marks=pytest.mark.long)])
 def test_processes_give_the_same_bits(count):
     assert digest(fit(workers=count)) == digest(fit())
 

@@ -39,7 +39,7 @@ def study(
     workers: Annotated[int | None, typer.Option(help="Number of processes [one per core]")] = None,
     together: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Batch N data sets of DiBS, M-MC³ or G-MC³, for a GPU."),
+        typer.Option(metavar="N", help="Batch N data sets of DiBS, dibs-lib, M-MC³ or G-MC³, for a GPU."),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler to run tasks on.")
