@@ -1,4 +1,4 @@
-"""Executor that batches tasks of DiBS (dibs-lib's too), M-MC³ and G-MC³ which differ in data or restart alone, to fill a GPU."""
+"""Executor that batches tasks of DiBS, dibs-lib, M-MC³ and G-MC³ that differ in data or restart alone, for a GPU."""
 
 from __future__ import annotations
 
