@@ -26,7 +26,7 @@ NO_TEXT = [
     r"\]\([^)]*\)",  # targets of links
 ]  # fmt: skip
 ALLOWED = {
-    r"\b(?:20|50) nodes": "size of a network",
+    r"\b(?:10|20|50) nodes": "size of a network",
     r"\b(?:bge|linear|mlp)-(?:20|50)\b": "name of a study",
     r"\bsachs20\b": "name of a reference graph",
     r"\bnoise (?:0\.01|0\.1|1)\b": "setting of the protein studies",
