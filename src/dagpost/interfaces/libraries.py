@@ -324,7 +324,7 @@ def to_pgmpy(source: Posterior | StructureLearner) -> Any:
         raise InputError(f"pgmpy is installed but cannot be imported: {error}") from error
     source = _posterior_of(source)
     graph = consensus_dag(source)
-    network = _discrete_network() if source.model.categorical else DAG()
+    network: Any = _discrete_network() if source.model.categorical else DAG()
     network.add_nodes_from(graph.nodes)
     network.add_edges_from(graph.edges)
     if source.model.categorical:
