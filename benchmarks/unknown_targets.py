@@ -105,12 +105,15 @@ def run_proteins(sizes: list[str]) -> None:
     """Print and write the posterior of the targets of each condition beside the published ones."""
     raw, labels = dp.sachs(), dp.sachs_conditions().to_numpy()
     published = {name: target for name, _, target in CONDITIONS}
-    out, edges_out = [], []
+    truth = dp.sachs_graph("sachs20").to_numpy()
+    off = ~np.eye(len(truth), dtype=bool)
+    out, edges = [], []
     for size in sizes:
         rng, rows = np.random.default_rng(0), np.arange(raw.observations)
         if size != "all":
             rows = np.concatenate([rng.permutation(np.flatnonzero(labels == c))[: int(size)] for c in published])
         data = dp.Dataset(np.log(raw.values[rows]), raw.names).standardised()
+        inferred = {}
         for change in ("soft", "hard"):
             began = time.perf_counter()
             targets = dp.Targets(change, observational=CONTROL)
@@ -134,23 +137,21 @@ def run_proteins(sizes: list[str]) -> None:
                 print(f"  {condition:16} published: {told:39} above 0.5: {len(likely)}: {', '.join(likely)}")
                 for n, q in zip(of.node, of.probability):
                     out.append((change, size, condition, n, n == target, round(float(q), 4), ranks[n]))
-            edges, truth = post.edge_marginals, dp.sachs_graph("sachs20").to_numpy()
-            off = ~np.eye(len(edges), dtype=bool)
-            area = roc_auc_score(truth[off], edges[off])
-            print(f"  edges: {post.expected_edges:.1f} expected; AUROC against the 20 published ones {area:.3f}")
-            edges_out.append((f"unknown {change} targets", size, round(post.expected_edges, 2), round(area, 4)))
+            inferred[f"unknown {change} targets"] = post
         for name, one in (
             ("conditions ignored", data),
             ("published targets known, perfect", _known(data, labels[rows])),
         ):
-            post = dp.exact(one, model="bge", prior="unknown-density")
+            inferred[name] = dp.exact(one, model="bge", prior="unknown-density")
+        print(f"\n{size} rows of each condition: expected edges, AUROC against the 20 published ones")
+        for name, post in inferred.items():
             area = roc_auc_score(truth[off], post.edge_marginals[off])
-            print(f"  {name}: {post.expected_edges:.1f} edges, AUROC {area:.3f}")
-            edges_out.append((name, size, round(post.expected_edges, 2), round(area, 4)))
+            print(f"  {name}: {post.expected_edges:.1f}, {area:.3f}")
+            edges.append((name, size, round(post.expected_edges, 2), round(area, 4)))
     names = ["change", "rows", "condition", "node", "published", "probability", "rank"]
     pd.DataFrame(out, columns=names).to_csv(RESULTS / "protein_targets.csv", index=False)
     names = ["targets", "rows", "edges", "auroc"]
-    pd.DataFrame(edges_out, columns=names).to_csv(RESULTS / "protein_edges.csv", index=False)
+    pd.DataFrame(edges, columns=names).to_csv(RESULTS / "protein_edges.csv", index=False)
 
 
 def odds_of_targets(post: dp.ExactPosterior) -> np.ndarray:

@@ -18,11 +18,10 @@ PROMISED = {
 }
 
 
-# docs/figures.md and docs/own-model.md, which run with the slow tests, hold what the two long ones do
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=pytest.mark.long) if p.name in ("figures.py", "own_model.py") else p for p in EXAMPLES],
+    [pytest.param(p, marks=pytest.mark.long) if p.name == "figures.py" else p for p in EXAMPLES],  # as docs/figures.md
     ids=lambda p: p.name,
 )
 def test_example_runs(path):

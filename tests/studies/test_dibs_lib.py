@@ -16,17 +16,20 @@ def data(nodes):
     return Dataset(np.random.default_rng(0).standard_normal((30, nodes)))
 
 
+VALUES = data(6).values
+
+
 def test_hyperparameters_are_those_of_our_model():
-    assert sampler(data(6).values, BGe(alpha_mu=10.0), "erdos-renyi").likelihood_model.alpha_mu == 10.0
-    assert sampler(data(6).values, LinearGaussian(noise_variance=0.01), "scale-free").likelihood_model.obs_noise == 0.01
-    assert sampler(data(6).values, MlpGaussian(noise_variance=1.0), "erdos-renyi").likelihood_model.obs_noise == 1.0
+    assert sampler(VALUES, BGe(alpha_mu=10.0), "erdos-renyi").likelihood_model.alpha_mu == 10.0
+    assert sampler(VALUES, LinearGaussian(noise_variance=0.01), "scale-free").likelihood_model.obs_noise == 0.01
+    assert sampler(VALUES, MlpGaussian(noise_variance=1.0), "erdos-renyi").likelihood_model.obs_noise == 1.0
 
 
 def test_what_it_does_not_know_is_refused():
     with pytest.raises(InputError, match="unknown noise"):
-        sampler(data(6).values, LinearGaussian(noise_variance=None), "erdos-renyi")
+        sampler(VALUES, LinearGaussian(noise_variance=None), "erdos-renyi")
     with pytest.raises(InputError, match="no prior 'uniform'"):
-        sampler(data(6).values, BGe(), "uniform")
+        sampler(VALUES, BGe(), "uniform")
 
 
 @pytest.mark.slow

@@ -103,8 +103,10 @@ def _fit_batch(requests: Sequence[FitRequest]) -> Iterator[Iterator[Fitted]]:
     method = requests[0].run["method"]
     if method in JOINT:
         outcomes = _run_joint_mc3(requests)
+    elif method == "dibs-lib":
+        outcomes = _run_dibs_lib(requests)
     else:
-        outcomes = _run_dibs_lib(requests) if method == "dibs-lib" else _run_dibs(requests, seen)
+        outcomes = _run_dibs(requests, seen)
     for one, outcome, snapshots in zip(requests, outcomes, seen):
         if isinstance(outcome, Posterior | AllCyclic):
             yield label_posteriors(one.data, one.run, one.prior, outcome, snapshots)

@@ -76,7 +76,7 @@ def fit_dibs_lib_batched(
     outcomes = []
     for number, one in enumerate(data):
         try:
-            outcomes.append(_checked(one, model, prior, jax.tree.map(lambda leaf: leaf[number], found)))  # noqa: B023
+            outcomes.append(_checked(one, model, prior, jax.tree.map(lambda leaf, n=number: leaf[n], found)))
         except (AllCyclic, RunError) as error:
             outcomes.append(error)
     return outcomes

@@ -21,7 +21,7 @@ CASES = [
     ids=["bge-uniform", "linear-er", "linear-noise-sf"],
 )
 def test_exact_posterior_is_calibrated(model, prior):
-    found = ranks(lambda data: dp.exact(data, model, prior), model, prior, simulations=500)
+    found = ranks(lambda data: dp.exact(data, model, prior), model, prior, simulations=1000)
     for name, values in found.items():
         assert kstest(values, "uniform").pvalue > 1e-4, name
 
